@@ -1,0 +1,110 @@
+//! A worker has let go of a request: who is answered, who is tried again, what the place is for.
+
+use std::time::Duration;
+
+use crate::command::{Command, Outcome, Started};
+use crate::event::Answer;
+use crate::id::{ProcessId, RequestId, WorkerId};
+use crate::pool::{Cx, Pool};
+use crate::process::{Held, Hold, State, Step};
+use crate::request::Place;
+use crate::time::Time;
+use crate::timers::Timer;
+
+impl Pool {
+    pub(crate) fn on_answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        process: ProcessId,
+        (request, attempt): (RequestId, u32),
+        answer: Answer,
+        streamed: bool,
+    ) {
+        let Some(worker) = self.current(cx, process) else { return };
+        let live = worker.process_mut().expect("checked by `current`");
+        let Some(position) = live.position(request, attempt) else {
+            return self.stale(cx, process);
+        };
+        let held = live.held.remove(position);
+        let ran_for = cx.now.since(held.sent.max(live.last_answer));
+        live.last_answer = cx.now;
+        live.heard = cx.now;
+        live.unresponsive = false;
+        promote(live, cx.now);
+        worker.last_used = cx.now;
+        if matches!(answer, Answer::Completed | Answer::Failed { .. }) {
+            worker.answered += 1;
+            worker.crashes = 0;
+            self.note_service(ran_for);
+        }
+        self.vacate_place(cx, &held);
+        self.refresh(process.worker);
+        self.conclude(cx, held, answer, streamed);
+        self.after_release(cx, process.worker);
+    }
+
+    fn conclude(&mut self, cx: &mut Cx<'_>, held: Held, answer: Answer, streamed: bool) {
+        let id = held.request;
+        match (held.hold, answer) {
+            (Hold::Abandoned { .. }, _) => {}
+            (Hold::Withdrawing, Answer::Cancelled { started: false } | Answer::NotSent) => {
+                self.counters.moved += 1;
+                self.requeue(cx, id);
+            }
+            (_, Answer::NotSent) => {
+                self.resolve(cx, id, Outcome::Cancelled { started: Started::No });
+            }
+            (_, Answer::Failed { retryable: true }) => self.retry_or_deliver(cx, id, streamed),
+            (_, Answer::Completed | Answer::Failed { .. } | Answer::Cancelled { .. }) => {
+                self.resolve(cx, id, Outcome::Answered);
+            }
+        }
+    }
+
+    fn retry_or_deliver(&mut self, cx: &mut Cx<'_>, id: RequestId, streamed: bool) {
+        let request = self.requests.get_mut(&id).expect("a live hold has its request");
+        request.tries += 1;
+        let doublings = (request.tries - 1).min(16);
+        let at = cx.now.after(self.settings.retry_delay * (1 << doublings));
+        let again = request.spec.idempotent
+            && !streamed
+            && request.tries < self.settings.attempts_max
+            && at < request.spec.deadline;
+        if !again {
+            return self.resolve(cx, id, Outcome::Answered);
+        }
+        request.place = Place::Retrying;
+        self.counters.retried += 1;
+        self.timers.set(Timer::Request(id), at);
+    }
+
+    /// What follows from a worker having one request less.
+    pub(crate) fn after_release(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        let Some(worker) = self.workers.get(&id) else { return };
+        let Some(process) = worker.process() else { return };
+        let drained = !process.has_live_work();
+        if drained && matches!(process.state, State::Stopping { step: Step::Drain, .. }) {
+            return self.next_step(cx, id);
+        }
+        if process.idle() && (worker.retiring || worker.completing.is_some()) {
+            self.complete_when_idle(cx, id);
+        }
+    }
+
+    fn note_service(&mut self, took: Duration) {
+        self.service = (self.service * 7 + took) / 8;
+    }
+
+    pub(crate) fn send_cancel(cx: &mut Cx<'_>, process: ProcessId, held: &Held) {
+        let (request, attempt) = (held.request, held.attempt);
+        cx.push(Command::Cancel { request, attempt, process });
+    }
+}
+
+/// The one that moved up may start now, so its grace begins now.
+fn promote(process: &mut crate::process::Process, now: Time) {
+    let last_started = (process.capacity as usize).saturating_sub(1);
+    if let Some(Held { hold: Hold::Abandoned { since }, .. }) = process.held.get_mut(last_started) {
+        *since = now;
+    }
+}

@@ -1,0 +1,107 @@
+//! Does the pool agree with itself? Every index beside the workers and requests is compared with
+//! them. Slow; for tests and the simulator.
+
+use std::collections::BTreeMap;
+
+use crate::event::Target;
+use crate::id::LeaseId;
+use crate::lease::Holding;
+use crate::pool::Pool;
+use crate::process::{Hold, State};
+use crate::request::Place;
+
+impl Pool {
+    /// # Errors
+    /// Names the first disagreement.
+    pub fn check(&self) -> Result<(), String> {
+        self.roster.check(&self.workers, self.settings.prefetch)?;
+        self.check_requests()?;
+        self.check_holds()?;
+        self.check_leases()?;
+        self.check_starting()
+    }
+
+    fn check_requests(&self) -> Result<(), String> {
+        let mut queued = 0;
+        for (id, request) in &self.requests {
+            let Place::Held(process) = request.place else {
+                queued += usize::from(request.place == Place::Queued);
+                continue;
+            };
+            let live = self.workers.get(&process.worker).and_then(|worker| worker.process());
+            let live = live.filter(|live| live.generation == process.generation);
+            if live.and_then(|live| live.position(*id, request.attempt)).is_none() {
+                return Err(format!("{id:?} is said to be at {process}, which does not hold it"));
+            }
+        }
+        let own: usize = self.own.values().map(|queue| queue.len()).sum();
+        let leased: usize = self.leases.values().map(|lease| lease.waiting_len()).sum();
+        if queued != self.queued || self.queue.len() + own + leased != queued {
+            return Err(format!(
+                "{queued} requests wait, {} counted, {} + {own} + {leased} queued",
+                self.queued,
+                self.queue.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_holds(&self) -> Result<(), String> {
+        for worker in self.workers.values() {
+            for held in worker.process().map_or(&[][..], |process| &process.held) {
+                let known = self.requests.get(&held.request).is_some_and(|request| {
+                    request.place == Place::Held(worker.process_id())
+                        && request.attempt == held.attempt
+                });
+                if known == matches!(held.hold, Hold::Abandoned { .. }) {
+                    return Err(format!(
+                        "{:?} on {:?} is {:?}",
+                        held.request, worker.id, held.hold
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_leases(&self) -> Result<(), String> {
+        let mut taken: BTreeMap<LeaseId, usize> = BTreeMap::new();
+        for process in self.workers.values().filter_map(|worker| worker.process()) {
+            for lease in &process.leases {
+                *taken.entry(*lease).or_default() += 1;
+            }
+        }
+        for (id, lease) in &self.leases {
+            let has = taken.remove(id).unwrap_or(0);
+            let says = match &lease.state {
+                Holding::Waiting { reserved } => reserved.len(),
+                Holding::Granted { places } => places.iter().flatten().count(),
+            };
+            if has != says || self.waiting_leases.contains(id) != lease.waits() {
+                return Err(format!("{id:?} says {says} places, workers say {has}"));
+            }
+        }
+        if let Some((id, _)) = taken.first_key_value() {
+            return Err(format!("{id:?} is gone but holds places"));
+        }
+        for (id, request) in &self.requests {
+            if let (Target::Lease(lease, _), Place::Queued) = (request.spec.target, request.place)
+                && !self.leases.contains_key(&lease)
+            {
+                return Err(format!("{id:?} waits for {lease:?}, which is gone"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_starting(&self) -> Result<(), String> {
+        let processes = self.workers.values().filter_map(|worker| worker.process());
+        let starting = processes
+            .filter(|process| !process.was_ready && !matches!(process.state, State::Exited { .. }))
+            .count();
+        if starting != self.starting as usize {
+            return Err(format!("{starting} processes start, {} counted", self.starting));
+        }
+        Ok(())
+    }
+}

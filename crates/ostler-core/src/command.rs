@@ -1,0 +1,274 @@
+//! Orders to the shell, in the imperative, to be carried out in their order.
+
+use std::time::Duration;
+
+use crate::event::Exit;
+use crate::id::{LeaseId, OrderId, ProcessId, RecordId, RequestId, WorkerId};
+use crate::status::{Status, Trigger};
+use crate::time::Time;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    Spawn {
+        process: ProcessId,
+    },
+    /// Write the request to this process. `prefetched`: behind another one.
+    Assign {
+        request: RequestId,
+        attempt: u32,
+        process: ProcessId,
+        deadline: Time,
+        /// Executions that may have begun before this one.
+        tries: u32,
+        prefetched: bool,
+    },
+    /// Tell the worker to let go of a request.
+    Cancel {
+        request: RequestId,
+        attempt: u32,
+        process: ProcessId,
+    },
+    /// The request's one outcome.
+    Resolve {
+        request: RequestId,
+        outcome: Outcome,
+    },
+    /// The request's one outcome, too: nothing ran.
+    Refuse {
+        request: RequestId,
+        refusal: Refusal,
+    },
+
+    Ping {
+        process: ProcessId,
+    },
+    AskShutdown {
+        process: ProcessId,
+    },
+    Terminate {
+        process: ProcessId,
+    },
+    /// SIGKILL, and everything that the process started with it.
+    Kill {
+        process: ProcessId,
+    },
+    Freeze {
+        process: ProcessId,
+    },
+    Thaw {
+        process: ProcessId,
+    },
+
+    Grant {
+        lease: LeaseId,
+        places: Vec<ProcessId>,
+    },
+    RefuseLease {
+        lease: LeaseId,
+        refusal: Refusal,
+    },
+    /// One place of a lease went with its process.
+    LosePlace {
+        lease: LeaseId,
+        place: u32,
+    },
+    EndLease {
+        lease: LeaseId,
+        reason: LeaseEnd,
+    },
+
+    /// Store this change. It counts once `Recorded` says so.
+    Record {
+        record: RecordId,
+        change: Change,
+    },
+    Reply {
+        order: OrderId,
+        reply: Reply,
+    },
+    Notify(Notice),
+    /// Every process is gone and cleared, and no new one will come.
+    Stopped,
+}
+
+/// How a request ended that may have run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Deliver what the worker answered.
+    Answered,
+    Cancelled {
+        started: Started,
+    },
+    TimedOut {
+        phase: Waiting,
+        started: Started,
+    },
+    /// Its process ended first.
+    Lost {
+        exit: Exit,
+        reason: LossReason,
+        started: Started,
+    },
+}
+
+/// Whether the request's handler began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Started {
+    No,
+    Yes,
+    Unknown,
+}
+
+/// What a request waited for when its deadline came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    Queue,
+    Retry,
+    Worker,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossReason {
+    Crashed,
+    Stopped(StopReason),
+}
+
+/// Nothing ran; asking again is safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    Saturated {
+        queued: u32,
+        busy: u32,
+        oldest: Duration,
+    },
+    QueueTimeout,
+    ShuttingDown,
+    /// The breaker is open and no worker lives.
+    PoolFailed,
+    NoSuchWorker,
+    /// The worker is there, but not in service.
+    WorkerNotServing,
+    NoSuchLease,
+    /// More workers than the pool has.
+    TooManyWorkers,
+    LeaseTimeout,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseEnd {
+    Released,
+    Expired,
+    /// Its last process went.
+    Lost,
+    ShuttingDown,
+}
+
+/// Why the core stopped a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    Shutdown,
+    Retired,
+    Discarded,
+    Terminated,
+    Paused,
+    ForcedCancel,
+    StartTimeout,
+    StreamClosed,
+    ProtocolViolation,
+    HeartbeatLost,
+    Hung,
+    GaveUp,
+}
+
+impl StopReason {
+    /// Unplanned stops count against the restart budget.
+    pub fn planned(self) -> bool {
+        use StopReason::*;
+        match self {
+            Shutdown | Retired | Discarded | Terminated | Paused | ForcedCancel | GaveUp => true,
+            StartTimeout | StreamClosed | ProtocolViolation | HeartbeatLost | Hung => false,
+        }
+    }
+}
+
+/// A worker's change of status, as the store keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// `None`: the worker comes into being.
+    pub from: Option<Status>,
+    pub to: Status,
+    pub trigger: Trigger,
+    pub order: Option<OrderId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Done {
+        worker: WorkerId,
+        status: Status,
+    },
+    NoSuchWorker,
+    /// The status does not allow it.
+    Illegal {
+        from: Status,
+        to: Status,
+        allowed: Vec<Status>,
+    },
+    /// Another change of this worker is being stored.
+    InTransition,
+    StoreRefused,
+    /// It did not take effect in time; the worker was terminated.
+    TimedOut,
+    DedicatedFull,
+    ShuttingDown,
+}
+
+/// Something to tell whoever watches. Nothing depends on it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    StatusChanged {
+        worker: WorkerId,
+        change: Change,
+    },
+    PhaseChanged {
+        process: ProcessId,
+        from: Phase,
+        to: Phase,
+    },
+    Crashed {
+        process: ProcessId,
+        exit: Exit,
+    },
+    Unresponsive {
+        process: ProcessId,
+    },
+    Stopping {
+        process: ProcessId,
+        reason: StopReason,
+    },
+    /// A message of an older incarnation, attempt or request changed nothing.
+    StaleDropped {
+        process: ProcessId,
+    },
+    RestartDelayed {
+        worker: WorkerId,
+        delay: Duration,
+    },
+    BreakerOpened {
+        until: Time,
+    },
+    BreakerClosed,
+    FirstReady,
+    AllReady,
+}
+
+/// A process as others see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Ready,
+    Busy,
+    Degraded,
+    Stopping,
+    Dead,
+}

@@ -1,0 +1,251 @@
+//! From arrival to a worker: who is refused, who waits, who is sent where.
+
+use std::time::Duration;
+
+use crate::command::{Command, Outcome, Refusal, Started, Waiting};
+use crate::event::{RequestSpec, Target};
+use crate::id::{LeaseId, ProcessId, RequestId, WorkerId};
+use crate::pool::{Cx, Pool, Stage};
+use crate::process::{Held, Hold};
+use crate::request::{Place, Request};
+use crate::status::Status;
+use crate::time::Time;
+use crate::timers::Timer;
+
+impl Pool {
+    pub(crate) fn on_request_arrived(&mut self, cx: &mut Cx<'_>, id: RequestId, spec: RequestSpec) {
+        self.counters.arrived += 1;
+        if let Some(refusal) = self.refusal_for(spec.target) {
+            self.counters.refused += 1;
+            return cx.push(Command::Refuse { request: id, refusal });
+        }
+        let deadline = spec.deadline;
+        let request = Request { spec, arrived: cx.now, attempt: 0, tries: 0, place: Place::Queued };
+        let twice = self.requests.insert(id, request);
+        assert!(twice.is_none(), "a request arrives once");
+        if deadline <= cx.now {
+            let outcome = Outcome::TimedOut { phase: Waiting::Queue, started: Started::No };
+            return self.resolve(cx, id, outcome);
+        }
+        if let Some((worker, lease)) = self.place_at_once(id) {
+            self.timers.set(Timer::Request(id), deadline);
+            return self.assign(cx, id, worker, lease);
+        }
+        if self.queued >= self.settings.queue_max as usize {
+            let refusal = self.saturation(cx.now);
+            return self.refuse(cx, id, refusal);
+        }
+        self.enqueue(cx, id);
+    }
+
+    /// Nothing that waits is passed over: `feed` leaves no open worker while someone waits for it.
+    fn place_at_once(&self, id: RequestId) -> Option<(WorkerId, Option<LeaseId>)> {
+        match self.requests[&id].spec.target {
+            Target::Any => Some((self.roster.best()?, None)),
+            Target::Worker(worker) => {
+                let free = self.workers.get(&worker).is_some_and(|w| w.free_places() > 0);
+                free.then_some((worker, None))
+            }
+            Target::Lease(lease, place) => {
+                let place = self.leases.get(&lease)?.place(place)?;
+                let worker = self.workers.get(&place.process.worker)?;
+                (place.free() && worker.serves_its_leases()).then_some((worker.id, Some(lease)))
+            }
+        }
+    }
+
+    fn refusal_for(&self, target: Target) -> Option<Refusal> {
+        match self.stage {
+            Stage::Draining | Stage::Stopped => return Some(Refusal::ShuttingDown),
+            Stage::New | Stage::Open => {}
+        }
+        match target {
+            Target::Any => self.failed().then_some(Refusal::PoolFailed),
+            Target::Worker(id) => match self.workers.get(&id) {
+                None => Some(Refusal::NoSuchWorker),
+                Some(worker) => {
+                    let serves = matches!(worker.status, Status::Running | Status::Paused);
+                    (!serves).then_some(Refusal::WorkerNotServing)
+                }
+            },
+            Target::Lease(lease, place) => {
+                let held = self.leases.get(&lease).and_then(|lease| lease.place(place));
+                held.is_none().then_some(Refusal::NoSuchLease)
+            }
+        }
+    }
+
+    fn saturation(&self, now: Time) -> Refusal {
+        let oldest = self.queue.oldest().and_then(|id| self.requests.get(&id));
+        Refusal::Saturated {
+            queued: self.queued as u32,
+            busy: self.workers.values().map(|worker| worker.load() as u32).sum(),
+            oldest: oldest.map_or(Duration::ZERO, |request| now.since(request.arrived)),
+        }
+    }
+
+    pub(crate) fn enqueue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
+        let request = self.requests.get_mut(&id).expect("only what has no outcome is queued");
+        request.place = Place::Queued;
+        let spec = &request.spec;
+        let mut until = spec.deadline;
+        if request.tries == 0 {
+            until = until.min(request.arrived.after(self.settings.queue_timeout));
+        }
+        match spec.target {
+            Target::Any => self.queue.push(spec.priority, spec.owner, id),
+            Target::Worker(worker) => {
+                self.own.entry(worker).or_default().push(spec.priority, spec.owner, id);
+            }
+            Target::Lease(lease, place) => {
+                let lease = self.leases.get_mut(&lease).and_then(|lease| lease.place_mut(place));
+                lease.expect("checked by the caller").waiting.push_back(id);
+            }
+        }
+        self.queued += 1;
+        self.timers.set(Timer::Request(id), until.max(cx.now));
+    }
+
+    /// Takes a waiting request out of its queue.
+    pub(crate) fn unqueue(&mut self, id: RequestId) {
+        let spec = &self.requests[&id].spec;
+        let (priority, owner) = (spec.priority, spec.owner);
+        match spec.target {
+            Target::Any => drop(self.queue.remove(priority, owner, id)),
+            Target::Worker(worker) => {
+                if let Some(queue) = self.own.get_mut(&worker) {
+                    queue.remove(priority, owner, id);
+                    if queue.is_empty() {
+                        self.own.remove(&worker);
+                    }
+                }
+            }
+            Target::Lease(lease, place) => {
+                if let Some(place) = self.leases.get_mut(&lease).and_then(|l| l.place_mut(place)) {
+                    place.waiting.retain(|waiting| *waiting != id);
+                }
+            }
+        }
+        self.queued -= 1;
+    }
+
+    /// Back to the queue, or to the refusal that fits: what it waited for may be gone.
+    pub(crate) fn requeue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
+        let request = &self.requests[&id];
+        let ran = request.tries > 0;
+        match self.refusal_for(request.spec.target) {
+            None => self.enqueue(cx, id),
+            Some(refusal) if !ran => self.refuse(cx, id, refusal),
+            Some(_) => self.resolve(cx, id, Outcome::Cancelled { started: Started::Yes }),
+        }
+    }
+
+    /// Sends what waits to whoever is free, until one of both is used up.
+    pub(crate) fn feed(&mut self, cx: &mut Cx<'_>) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        if !self.own.is_empty() {
+            self.feed_own(cx);
+        }
+        if !self.waiting_leases.is_empty() {
+            self.reserve_for_the_impatient(cx);
+        }
+        while let Some(worker) = self.roster.best() {
+            let Some(request) = self.queue.pop() else { break };
+            self.queued -= 1;
+            self.assign(cx, request, worker, None);
+        }
+        if !self.waiting_leases.is_empty() {
+            self.grant_what_fits(cx);
+        }
+        self.prefetch(cx);
+    }
+
+    fn feed_own(&mut self, cx: &mut Cx<'_>) {
+        let waited_for: Vec<WorkerId> = self.own.keys().copied().collect();
+        for worker in waited_for {
+            while self.workers.get(&worker).is_some_and(|w| w.free_places() > 0) {
+                let Some(queue) = self.own.get_mut(&worker) else { break };
+                let request = queue.pop().expect("an empty queue is removed");
+                if queue.is_empty() {
+                    self.own.remove(&worker);
+                }
+                self.queued -= 1;
+                self.assign(cx, request, worker, None);
+            }
+        }
+    }
+
+    /// Behind short calls the next one should already lie in the worker's stream.
+    fn prefetch(&mut self, cx: &mut Cx<'_>) {
+        if self.queue.is_empty() || self.service >= self.settings.prefetch_below {
+            return;
+        }
+        while let Some(worker) = self.roster.best_for_prefetch() {
+            let Some(request) = self.queue.pop() else { break };
+            self.queued -= 1;
+            self.counters.prefetched += 1;
+            self.assign(cx, request, worker, None);
+            if !self.timers.has(Timer::Patience(worker)) {
+                let at = cx.now.after(self.settings.prefetch_patience);
+                self.timers.set(Timer::Patience(worker), at);
+            }
+        }
+    }
+
+    pub(crate) fn assign(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: RequestId,
+        worker_id: WorkerId,
+        lease: Option<LeaseId>,
+    ) {
+        let worker = self.workers.get_mut(&worker_id).expect("only a known worker is chosen");
+        let process_id = ProcessId { worker: worker_id, generation: worker.generation };
+        worker.last_used = cx.now;
+        let process = worker.process_mut().expect("only a live worker is chosen");
+        let request = self.requests.get_mut(&id).expect("only what has no outcome is assigned");
+        request.attempt += 1;
+        request.place = Place::Held(process_id);
+        let prefetched = !process.may_have_started(process.held.len());
+        process.held.push(Held {
+            request: id,
+            attempt: request.attempt,
+            sent: cx.now,
+            lease,
+            hold: Hold::Live,
+        });
+        cx.push(Command::Assign {
+            request: id,
+            attempt: request.attempt,
+            process: process_id,
+            deadline: request.spec.deadline,
+            tries: request.tries,
+            prefetched,
+        });
+        if let (Some(lease), Target::Lease(_, place)) = (lease, request.spec.target) {
+            self.occupy_place(lease, place, id);
+        }
+        self.counters.assigned += 1;
+        self.refresh(worker_id);
+    }
+
+    pub(crate) fn resolve(&mut self, cx: &mut Cx<'_>, request: RequestId, outcome: Outcome) {
+        self.forget(request);
+        self.counters.resolved += 1;
+        cx.push(Command::Resolve { request, outcome });
+    }
+
+    pub(crate) fn refuse(&mut self, cx: &mut Cx<'_>, request: RequestId, refusal: Refusal) {
+        self.forget(request);
+        self.counters.refused += 1;
+        cx.push(Command::Refuse { request, refusal });
+    }
+
+    fn forget(&mut self, request: RequestId) {
+        let known = self.requests.remove(&request);
+        assert!(known.is_some(), "a request has one outcome");
+        self.timers.clear(Timer::Request(request));
+    }
+}

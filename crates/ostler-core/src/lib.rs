@@ -1,0 +1,57 @@
+//! Every decision of an Ostler pool, as a value.
+//!
+//! [`Pool::handle`] is the only mutation, [`Pool::next_deadline`] the only timer. The shell turns
+//! what happened into an [`Event`], hands it over with the time, and carries out the
+//! [`Command`]s that come back, in their order. Nothing here knows a runtime, a clock, a file, a
+//! payload or a thread: whatever could answer differently on a slower machine belongs to the shell.
+//!
+//! ```
+//! use ostler_core::{Command, Event, Pool, Settings, Time};
+//!
+//! let mut pool = Pool::new(Settings::of_size(1));
+//! let mut commands = Vec::new();
+//! pool.handle(Time::ZERO, Event::PoolStarted, &mut commands);
+//! assert!(matches!(commands[0], Command::Record { .. }), "a worker begins in the store");
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod cancel;
+mod check;
+mod command;
+mod dispatch;
+mod event;
+mod health;
+mod id;
+mod lease;
+mod life;
+mod pool;
+mod process;
+mod queue;
+mod recovery;
+mod replace;
+mod request;
+mod restart;
+mod roster;
+mod settings;
+mod shutdown;
+mod status;
+mod supervise;
+mod time;
+mod timers;
+mod worker;
+
+pub use command::{
+    Change, Command, LeaseEnd, LossReason, Notice, Outcome, Phase, Refusal, Reply, Started,
+    StopReason, Waiting,
+};
+pub use event::{
+    Action, Answer, Event, Exit, LeaseSpec, Ready, Recording, RequestSpec, SpawnFailure, Target,
+};
+pub use id::{IdHasher, IdMap, LeaseId, OrderId, ProcessId, RecordId, RequestId, WorkerId};
+pub use pool::{Counters, Lifecycle, Pool, PoolView};
+pub use settings::{Backoff, Heartbeat, Settings};
+pub use status::{Status, Trigger};
+pub use time::Time;
+pub use worker::WorkerView;

@@ -1,0 +1,350 @@
+//! A process from spawn to clearance: batches of starts, the stop ladder, the exit.
+
+use std::time::Duration;
+
+use crate::command::{
+    Command, LossReason, Notice, Outcome, Phase, Refusal, Reply, Started, StopReason,
+};
+use crate::event::{Exit, Ready, SpawnFailure};
+use crate::id::{ProcessId, RequestId, WorkerId};
+use crate::pool::{Cx, Pool, Stage};
+use crate::process::{Held, Hold, Process, State, Step};
+use crate::status::{Status, Trigger};
+use crate::timers::Timer;
+use crate::worker::Engine;
+
+impl Pool {
+    /// The worker is to have its next incarnation as soon as its batch comes.
+    pub(crate) fn want_process(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        let worker = self.workers.get_mut(&id).expect("only a known worker is started");
+        debug_assert!(worker.process().is_none(), "one process at a time");
+        worker.engine = Engine::Queued;
+        self.start_queue.push_back(id);
+        self.launch(cx);
+    }
+
+    pub(crate) fn launch(&mut self, cx: &mut Cx<'_>) {
+        while self.starting < self.settings.start_batch && cx.now >= self.next_launch {
+            let Some(id) = self.start_queue.pop_front() else { return };
+            let Some(worker) = self.workers.get_mut(&id) else { continue };
+            if !matches!(worker.engine, Engine::Queued) {
+                continue;
+            }
+            worker.generation += 1;
+            let process = Process::starting(worker.generation, self.settings.capacity, cx.now);
+            worker.engine = Engine::Live(process);
+            let process = worker.process_id();
+            self.starting += 1;
+            self.timers.set(Timer::Process(id), cx.now.after(self.settings.start_timeout));
+            cx.push(Command::Spawn { process });
+            self.pace_batches(cx);
+        }
+    }
+
+    fn pace_batches(&mut self, cx: &mut Cx<'_>) {
+        if self.settings.start_batch_delay == Duration::ZERO {
+            return;
+        }
+        self.launched_in_batch += 1;
+        if self.launched_in_batch == self.settings.start_batch {
+            self.launched_in_batch = 0;
+            self.next_launch = cx.now.after(self.settings.start_batch_delay);
+            self.timers.set(Timer::Launch, self.next_launch);
+        }
+    }
+
+    pub(crate) fn on_spawn_failed(&mut self, cx: &mut Cx<'_>, id: ProcessId, cause: SpawnFailure) {
+        let Some(worker) = self.current(cx, id) else { return };
+        let process = worker.process().expect("checked by `current`");
+        let reason = match process.state {
+            State::Starting => None,
+            State::Stopping { reason, .. } => Some(reason),
+            State::Serving { .. } | State::Exited { .. } => return self.stale(cx, id),
+        };
+        if process.was_ready {
+            return self.stale(cx, id);
+        }
+        let from = process.phase();
+        worker.engine = Engine::Parked;
+        self.starting -= 1;
+        self.timers.clear(Timer::Process(id.worker));
+        Self::note_phase(cx, id, from, Phase::Dead);
+        self.refresh(id.worker);
+        let exhausted = cause == SpawnFailure::Exhausted && reason.is_none();
+        if exhausted && self.stage == Stage::Open && self.workers[&id.worker].in_service() {
+            self.transition(cx, id.worker, Trigger::PauseExhausted, None);
+        } else {
+            self.after_end(cx, id.worker, reason.is_none_or(|reason| !reason.planned()));
+        }
+        self.launch(cx);
+    }
+
+    pub(crate) fn on_process_ready(&mut self, cx: &mut Cx<'_>, id: ProcessId, ready: Ready) {
+        let capacity = self.settings.capacity;
+        let Some(worker) = self.current(cx, id) else { return };
+        let process = worker.process_mut().expect("checked by `current`");
+        if process.state != State::Starting {
+            return self.stale(cx, id);
+        }
+        process.state = State::Serving { degraded: false };
+        process.capacity = ready.capacity.unwrap_or(capacity).clamp(1, capacity);
+        process.was_ready = true;
+        process.heard = cx.now;
+        process.heartbeat = ready.heartbeat;
+        Self::note_phase(cx, id, Phase::Starting, Phase::Ready);
+        self.starting -= 1;
+        self.timers.clear(Timer::Process(id.worker));
+        self.begin_heartbeat(cx, id.worker);
+        self.refresh(id.worker);
+        self.note_readiness(cx, id.worker);
+        self.launch(cx);
+    }
+
+    fn note_readiness(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        let worker = self.workers.get_mut(&id).expect("it just became ready");
+        if worker.proving {
+            worker.proving = false;
+            self.timers.clear(Timer::Supervise(id));
+        }
+        self.close_breaker_after_probe(cx, id);
+        self.begin_retirement_of_predecessor(cx, id);
+        if !self.was_ready {
+            self.was_ready = true;
+            cx.notify(Notice::FirstReady);
+        }
+        if !self.was_all_ready && self.serving_count() >= self.settings.size as usize {
+            self.was_all_ready = true;
+            cx.notify(Notice::AllReady);
+        }
+    }
+
+    /// Puts the process on a rung of the stop ladder. It only ever goes down.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>, id: WorkerId, reason: StopReason, step: Step) {
+        let Some(worker) = self.workers.get_mut(&id) else { return };
+        let process_id = worker.process_id();
+        let Some(process) = worker.process_mut() else { return };
+        // One that is not ready does not listen yet.
+        let step = if process.was_ready { step } else { step.max(Step::Term) };
+        let reason = match process.state {
+            State::Exited { .. } => return,
+            State::Stopping { step: current, .. } if current >= step => return,
+            State::Stopping { reason, .. } => reason,
+            State::Starting | State::Serving { .. } => {
+                cx.notify(Notice::Stopping { process: process_id, reason });
+                reason
+            }
+        };
+        let from = process.phase();
+        process.state = State::Stopping { step, reason };
+        Self::note_phase(cx, process_id, from, Phase::Stopping);
+        self.refresh(id);
+        self.enter_step(cx, id, step, reason);
+    }
+
+    fn enter_step(&mut self, cx: &mut Cx<'_>, id: WorkerId, step: Step, reason: StopReason) {
+        let process_id = self.workers[&id].process_id();
+        self.timers.clear(Timer::Process(id));
+        let limit = match step {
+            Step::Drain => return self.enter_drain(cx, id, reason),
+            Step::Ask => {
+                cx.push(Command::AskShutdown { process: process_id });
+                self.settings.stop_grace
+            }
+            Step::Term => {
+                cx.push(Command::Terminate { process: process_id });
+                self.settings.stop_grace
+            }
+            // Still wait after the kill: dead is what was waited for.
+            Step::Kill => return cx.push(Command::Kill { process: process_id }),
+        };
+        self.timers.set(Timer::Process(id), cx.now.after(limit));
+    }
+
+    fn enter_drain(&mut self, cx: &mut Cx<'_>, id: WorkerId, reason: StopReason) {
+        self.withdraw_prefetched(cx, id);
+        let process = self.workers[&id].process().expect("a stopping worker is live");
+        if !process.has_live_work() {
+            return self.next_step(cx, id);
+        }
+        let limit = match reason {
+            StopReason::ForcedCancel => self.settings.cancel_grace,
+            _ => self.settings.drain_timeout,
+        };
+        self.timers.set(Timer::Process(id), cx.now.after(limit));
+    }
+
+    pub(crate) fn next_step(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        let Some(process) = self.workers.get(&id).and_then(|worker| worker.process()) else {
+            return;
+        };
+        let State::Stopping { step, reason } = process.state else { return };
+        let next = match step {
+            // Its main thread does not listen: asking is a waste of the grace.
+            Step::Drain if reason == StopReason::ForcedCancel => Step::Term,
+            Step::Drain => Step::Ask,
+            Step::Ask => Step::Term,
+            Step::Term | Step::Kill => Step::Kill,
+        };
+        self.stop(cx, id, reason, next);
+    }
+
+    pub(crate) fn on_process_timer(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        let process = self.workers.get(&id).and_then(|worker| worker.process());
+        match process.map(|process| process.state) {
+            Some(State::Starting) => self.stop(cx, id, StopReason::StartTimeout, Step::Kill),
+            Some(State::Stopping { .. }) => self.next_step(cx, id),
+            Some(State::Serving { .. } | State::Exited { .. }) | None => {
+                unreachable!("its timer was cleared")
+            }
+        }
+    }
+
+    pub(crate) fn on_stream_closed(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
+        self.condemn(cx, id, StopReason::StreamClosed);
+    }
+
+    pub(crate) fn on_protocol_violated(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
+        self.condemn(cx, id, StopReason::ProtocolViolation);
+    }
+
+    /// Nothing can be expected of this process any more.
+    fn condemn(&mut self, cx: &mut Cx<'_>, id: ProcessId, reason: StopReason) {
+        let Some(worker) = self.current(cx, id) else { return };
+        match worker.process().expect("checked by `current`").state {
+            // One that was asked to go closes its stream on the way out.
+            State::Stopping { step: Step::Ask | Step::Term, .. }
+                if reason == StopReason::StreamClosed => {}
+            State::Exited { .. } => self.stale(cx, id),
+            _ => self.stop(cx, id.worker, reason, Step::Kill),
+        }
+    }
+
+    pub(crate) fn on_process_exited(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: ProcessId,
+        exit: Exit,
+        streamed: &[RequestId],
+    ) {
+        let Some(worker) = self.current(cx, id) else { return };
+        let process = worker.process_mut().expect("checked by `current`");
+        let from = process.phase();
+        let (reason, was_starting) = match process.state {
+            State::Exited { .. } => return self.stale(cx, id),
+            State::Starting => (None, true),
+            State::Serving { .. } => (None, false),
+            State::Stopping { reason, .. } => (Some(reason), !process.was_ready),
+        };
+        process.state = State::Exited { exit, reason };
+        let held = std::mem::take(&mut process.held);
+        let leases = std::mem::take(&mut process.leases);
+        let capacity = process.capacity as usize;
+        worker.last_exit = Some(exit);
+        if was_starting {
+            self.starting -= 1;
+        }
+        self.clear_process_timers(id.worker);
+        self.refresh(id.worker);
+        Self::note_phase(cx, id, from, Phase::Dead);
+        if reason.is_none_or(|reason| !reason.planned()) {
+            cx.notify(Notice::Crashed { process: id, exit });
+        }
+        for lease in leases {
+            self.lose_place(cx, lease, id.worker);
+        }
+        let why = reason.map_or(LossReason::Crashed, LossReason::Stopped);
+        for (position, held) in held.iter().enumerate() {
+            let seen = streamed.contains(&held.request);
+            self.lose(cx, held, position < capacity, seen, (exit, why));
+        }
+    }
+
+    /// A request whose process ended before it answered.
+    fn lose(
+        &mut self,
+        cx: &mut Cx<'_>,
+        held: &Held,
+        may_have_started: bool,
+        streamed: bool,
+        (exit, reason): (Exit, LossReason),
+    ) {
+        if matches!(held.hold, Hold::Abandoned { .. }) {
+            return;
+        }
+        let id = held.request;
+        if !may_have_started {
+            self.counters.moved += 1;
+            return self.requeue(cx, id);
+        }
+        let request = self.requests.get_mut(&id).expect("a live hold has its request");
+        request.tries += 1;
+        let again = request.spec.idempotent
+            && !streamed
+            && request.tries < self.settings.attempts_max
+            && self.stage == Stage::Open;
+        if again {
+            self.counters.retried += 1;
+            self.requeue(cx, id);
+        } else {
+            self.resolve(cx, id, Outcome::Lost { exit, reason, started: Started::Unknown });
+        }
+    }
+
+    pub(crate) fn refuse_or_cancel(&mut self, cx: &mut Cx<'_>, id: RequestId, refusal: Refusal) {
+        if self.requests[&id].tries == 0 {
+            self.refuse(cx, id, refusal);
+        } else {
+            self.resolve(cx, id, Outcome::Cancelled { started: Started::Yes });
+        }
+    }
+
+    pub(crate) fn on_process_cleared(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
+        let Some(worker) = self.current(cx, id) else { return };
+        let State::Exited { reason, .. } = worker.process().expect("checked by `current`").state
+        else {
+            return self.stale(cx, id);
+        };
+        worker.engine = Engine::Parked;
+        self.refresh(id.worker);
+        self.after_end(cx, id.worker, reason.is_none_or(|reason| !reason.planned()));
+        self.launch(cx);
+    }
+
+    /// The worker has no process any more: what becomes of it?
+    fn after_end(&mut self, cx: &mut Cx<'_>, id: WorkerId, unplanned: bool) {
+        let worker = self.workers.get_mut(&id).expect("its process just ended");
+        if let Some(order) = worker.terminating.take() {
+            let reply = Reply::Done { worker: id, status: worker.status };
+            cx.push(Command::Reply { order, reply });
+        }
+        if unplanned {
+            self.counters.restarts_unplanned += 1;
+        } else {
+            self.counters.restarts_planned += 1;
+        }
+        let worker = &self.workers[&id];
+        match worker.status {
+            _ if self.stage != Stage::Open => {}
+            status if status.terminal() => return self.bury(cx, id),
+            Status::Running if worker.retiring || worker.completing.is_some() => {
+                self.complete_when_idle(cx, id);
+            }
+            Status::Running if unplanned => self.recover(cx, id),
+            Status::Running => self.want_process(cx, id),
+            // A paused worker gets its process when it is resumed.
+            _ => {}
+        }
+        self.note_if_stopped(cx);
+    }
+
+    pub(crate) fn clear_process_timers(&mut self, id: WorkerId) {
+        for timer in
+            [Timer::Process(id), Timer::Grace(id), Timer::Heartbeat(id), Timer::Patience(id)]
+        {
+            self.timers.clear(timer);
+        }
+    }
+}

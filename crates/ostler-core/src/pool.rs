@@ -1,0 +1,307 @@
+//! The pool: its state, the one way in, and the little that every part of it needs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::command::{Command, Notice, Phase};
+use crate::event::Event;
+use crate::id::{IdMap, LeaseId, ProcessId, RequestId, WorkerId};
+use crate::lease::Lease;
+use crate::process::Process;
+use crate::queue::FairQueue;
+use crate::request::{Place, Request};
+use crate::restart::{Breaker, Restarts};
+use crate::roster::Roster;
+use crate::settings::Settings;
+use crate::time::Time;
+use crate::timers::{Timer, Timers};
+use crate::worker::{Worker, WorkerView};
+
+#[derive(Debug)]
+pub struct Pool {
+    pub(crate) settings: Settings,
+    pub(crate) stage: Stage,
+    pub(crate) workers: BTreeMap<WorkerId, Worker>,
+    /// Workers that reached a terminal status, the last of them, so that orders about them are
+    /// answered by their status.
+    pub(crate) buried: BTreeMap<WorkerId, Worker>,
+    pub(crate) next_worker: u64,
+
+    pub(crate) requests: IdMap<RequestId, Request>,
+    pub(crate) queue: FairQueue,
+    /// Requests that only one worker may serve.
+    pub(crate) own: BTreeMap<WorkerId, FairQueue>,
+    /// Length of all queues together.
+    pub(crate) queued: usize,
+    /// Moving average of how long a worker takes for a request.
+    pub(crate) service: Duration,
+
+    pub(crate) leases: BTreeMap<LeaseId, Lease>,
+    pub(crate) waiting_leases: BTreeSet<LeaseId>,
+
+    pub(crate) roster: Roster,
+    pub(crate) timers: Timers,
+    pub(crate) restarts: Restarts,
+
+    pub(crate) start_queue: VecDeque<WorkerId>,
+    /// Processes that were spawned and are neither ready nor gone.
+    pub(crate) starting: u32,
+    pub(crate) launched_in_batch: u32,
+    pub(crate) next_launch: Time,
+
+    /// The worker that is being replaced, and those that wait for it.
+    pub(crate) replacing: Option<WorkerId>,
+    pub(crate) to_replace: VecDeque<WorkerId>,
+
+    pub(crate) was_ready: bool,
+    pub(crate) was_all_ready: bool,
+    pub(crate) counters: Counters,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    New,
+    Open,
+    Draining,
+    Stopped,
+}
+
+/// A pool as others see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifecycle {
+    Starting,
+    Running,
+    Draining,
+    Stopped,
+    Failed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    pub arrived: u64,
+    pub assigned: u64,
+    pub prefetched: u64,
+    pub moved: u64,
+    pub retried: u64,
+    pub refused: u64,
+    pub resolved: u64,
+    pub stale: u64,
+    pub illegal_orders: u64,
+    pub restarts_planned: u64,
+    pub restarts_unplanned: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolView {
+    pub lifecycle: Lifecycle,
+    pub size: u32,
+    pub queued: usize,
+    pub oldest_waits: Duration,
+    pub ready: usize,
+    pub leases: usize,
+    pub service: Duration,
+    pub counters: Counters,
+}
+
+/// One event being handled: when, and what comes of it.
+pub(crate) struct Cx<'a> {
+    pub now: Time,
+    pub out: &'a mut Vec<Command>,
+}
+
+impl Cx<'_> {
+    pub fn push(&mut self, command: Command) {
+        self.out.push(command);
+    }
+
+    pub fn notify(&mut self, notice: Notice) {
+        self.out.push(Command::Notify(notice));
+    }
+}
+
+impl Pool {
+    pub fn new(settings: Settings) -> Self {
+        Pool {
+            restarts: Restarts::new(settings.seed),
+            // No prefetch before the first calls have shown that they are short.
+            service: settings.prefetch_below,
+            settings,
+            stage: Stage::New,
+            workers: BTreeMap::new(),
+            buried: BTreeMap::new(),
+            next_worker: 1,
+            requests: IdMap::default(),
+            queue: FairQueue::default(),
+            own: BTreeMap::new(),
+            queued: 0,
+            leases: BTreeMap::new(),
+            waiting_leases: BTreeSet::new(),
+            roster: Roster::default(),
+            timers: Timers::default(),
+            start_queue: VecDeque::new(),
+            starting: 0,
+            launched_in_batch: 0,
+            next_launch: Time::ZERO,
+            replacing: None,
+            to_replace: VecDeque::new(),
+            was_ready: false,
+            was_all_ready: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Takes in one fact and appends what is to be done about it.
+    pub fn handle(&mut self, now: Time, event: Event, commands: &mut Vec<Command>) {
+        let cx = &mut Cx { now, out: commands };
+        self.forgive_own_stall(cx);
+        self.on_event(cx, event);
+        self.feed(cx);
+    }
+
+    /// When to send `DeadlineReached`.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    fn on_event(&mut self, cx: &mut Cx<'_>, event: Event) {
+        match event {
+            Event::PoolStarted => self.on_pool_started(cx),
+            Event::DeadlineReached => self.on_deadline_reached(cx),
+            Event::ShutdownRequested { now } => self.on_shutdown_requested(cx, now),
+            Event::RequestArrived { request, spec } => self.on_request_arrived(cx, request, spec),
+            Event::CancelRequested { request } => self.on_cancel_requested(cx, request),
+            Event::SpawnFailed { process, cause } => self.on_spawn_failed(cx, process, cause),
+            Event::ProcessReady { process, ready } => self.on_process_ready(cx, process, ready),
+            Event::Answered { process, request, attempt, answer, streamed } => {
+                self.on_answered(cx, process, (request, attempt), answer, streamed);
+            }
+            Event::ProcessHeard { process } => self.on_process_heard(cx, process),
+            Event::RetireAsked { process } => self.on_retire_asked(cx, process),
+            Event::StreamClosed { process } => self.on_stream_closed(cx, process),
+            Event::ProtocolViolated { process } => self.on_protocol_violated(cx, process),
+            Event::ProcessExited { process, exit, streamed } => {
+                self.on_process_exited(cx, process, exit, &streamed);
+            }
+            Event::ProcessCleared { process } => self.on_process_cleared(cx, process),
+            Event::LeaseRequested { lease, spec } => self.on_lease_requested(cx, lease, spec),
+            Event::LeaseRenewed { lease, ttl } => self.on_lease_renewed(cx, lease, ttl),
+            Event::LeaseReleased { lease, discard } => self.on_lease_released(cx, lease, discard),
+            Event::Ordered { order, action } => self.on_ordered(cx, order, action),
+            Event::Recorded { record, result } => self.on_recorded(cx, record, result),
+        }
+    }
+
+    fn on_pool_started(&mut self, cx: &mut Cx<'_>) {
+        assert!(self.stage == Stage::New, "a pool starts once");
+        self.stage = Stage::Open;
+        self.replenish(cx);
+    }
+
+    fn on_deadline_reached(&mut self, cx: &mut Cx<'_>) {
+        while let Some(timer) = self.timers.pop_due(cx.now) {
+            match timer {
+                Timer::Request(request) => self.on_request_timer(cx, request),
+                Timer::Process(worker) => self.on_process_timer(cx, worker),
+                Timer::Grace(worker) => self.on_grace_over(cx, worker),
+                Timer::Heartbeat(worker) => self.on_heartbeat_due(cx, worker),
+                Timer::Patience(worker) => self.on_patience_over(cx, worker),
+                Timer::Restart(worker) => self.on_restart_due(cx, worker),
+                Timer::Supervise(worker) => self.on_supervisor_timeout(cx, worker),
+                Timer::Record(worker) => self.on_record_due(cx, worker),
+                Timer::Lease(lease) => self.on_lease_timer(cx, lease),
+                Timer::Launch => self.launch(cx),
+                Timer::Breaker => self.on_cooldown_over(cx),
+                // Losing patience is a state that `feed` looks at.
+                Timer::Gang => {}
+            }
+        }
+    }
+
+    /// The worker whose current process this is, or `None` for a message that came too late.
+    pub(crate) fn current(&mut self, cx: &mut Cx<'_>, process: ProcessId) -> Option<&mut Worker> {
+        let current = self.workers.get(&process.worker).is_some_and(|worker| {
+            worker.generation == process.generation && worker.process().is_some()
+        });
+        if !current {
+            self.counters.stale += 1;
+            cx.notify(Notice::StaleDropped { process });
+            return None;
+        }
+        self.workers.get_mut(&process.worker)
+    }
+
+    pub(crate) fn stale(&mut self, cx: &mut Cx<'_>, process: ProcessId) {
+        self.counters.stale += 1;
+        cx.notify(Notice::StaleDropped { process });
+    }
+
+    /// After every change of a worker that could open or close it.
+    pub(crate) fn refresh(&mut self, worker: WorkerId) {
+        if let Some(worker) = self.workers.get(&worker) {
+            self.roster.refresh(worker, self.settings.prefetch);
+        }
+    }
+
+    pub(crate) fn serving_count(&self) -> usize {
+        self.workers.values().filter(|w| w.process().is_some_and(Process::serving)).count()
+    }
+
+    /// No worker lives, and none will be made before the cooldown is over.
+    pub(crate) fn failed(&self) -> bool {
+        self.restarts.breaker != Breaker::Closed && self.serving_count() == 0
+    }
+
+    pub fn lifecycle(&self) -> Lifecycle {
+        match self.stage {
+            Stage::New => Lifecycle::Starting,
+            Stage::Draining => Lifecycle::Draining,
+            Stage::Stopped => Lifecycle::Stopped,
+            Stage::Open if self.failed() => Lifecycle::Failed,
+            Stage::Open if !self.was_ready => Lifecycle::Starting,
+            Stage::Open => Lifecycle::Running,
+        }
+    }
+
+    pub fn view(&self, now: Time) -> PoolView {
+        let oldest = self.queue.oldest().and_then(|id| self.requests.get(&id));
+        PoolView {
+            lifecycle: self.lifecycle(),
+            size: self.settings.size,
+            queued: self.queued,
+            oldest_waits: oldest.map_or(Duration::ZERO, |request| now.since(request.arrived)),
+            ready: self.serving_count(),
+            leases: self.leases.len(),
+            service: self.service,
+            counters: self.counters,
+        }
+    }
+
+    /// The living workers, in the order of their ids.
+    pub fn workers(&self) -> impl Iterator<Item = WorkerView> + '_ {
+        self.workers.values().map(Worker::view)
+    }
+
+    pub fn worker(&self, id: WorkerId) -> Option<WorkerView> {
+        self.workers.get(&id).or_else(|| self.buried.get(&id)).map(Worker::view)
+    }
+
+    /// Where a request without an outcome is; `None` once it has one.
+    pub fn request(&self, id: RequestId) -> Option<(Option<ProcessId>, u32)> {
+        let request = self.requests.get(&id)?;
+        let process = match request.place {
+            Place::Held(process) => Some(process),
+            Place::Queued | Place::Retrying => None,
+        };
+        Some((process, request.attempt))
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn note_phase(cx: &mut Cx<'_>, process: ProcessId, from: Phase, to: Phase) {
+        if from != to {
+            cx.notify(Notice::PhaseChanged { process, from, to });
+        }
+    }
+}

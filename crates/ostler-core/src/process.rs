@@ -1,0 +1,131 @@
+//! What a worker runs on just now.
+//!
+//! ```text
+//!   Starting ──ready──▶ Serving ──▶ Stopping(Drain ▶ Ask ▶ Term ▶ Kill) ──▶ Exited ──▶ (cleared)
+//!       └───────────────────────────────▲                                    ▲
+//!       └─────────────── exit, from any of them ─────────────────────────────┘
+//! ```
+//! Ready, busy and degraded are read off a serving process, never stored beside it.
+
+use crate::command::{Phase, StopReason};
+use crate::event::Exit;
+use crate::id::{LeaseId, RequestId};
+use crate::time::Time;
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub generation: u32,
+    pub capacity: u32,
+    pub state: State,
+    /// What was sent and not let go of, in the order of sending.
+    pub held: Vec<Held>,
+    /// Places that belong to leases, granted or reserved.
+    pub leases: Vec<LeaseId>,
+    pub heard: Time,
+    pub heartbeat: bool,
+    pub unresponsive: bool,
+    /// It asked to go: no new work, and a successor is on its way.
+    pub leaving: bool,
+    pub frozen: bool,
+    pub last_answer: Time,
+    /// It said that it is ready.
+    pub was_ready: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Starting,
+    Serving { degraded: bool },
+    Stopping { step: Step, reason: StopReason },
+    Exited { exit: Exit, reason: Option<StopReason> },
+}
+
+/// The rungs of the stop ladder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    Drain,
+    Ask,
+    Term,
+    Kill,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub request: RequestId,
+    pub attempt: u32,
+    pub sent: Time,
+    pub lease: Option<LeaseId>,
+    pub hold: Hold,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    Live,
+    /// Asked back before it started, to run elsewhere.
+    Withdrawing,
+    /// Its caller has an outcome; it counts until the worker lets go.
+    Abandoned {
+        since: Time,
+    },
+}
+
+impl Process {
+    pub fn starting(generation: u32, capacity: u32, now: Time) -> Self {
+        Process {
+            generation,
+            capacity,
+            state: State::Starting,
+            held: Vec::new(),
+            leases: Vec::new(),
+            heard: now,
+            heartbeat: false,
+            unresponsive: false,
+            leaving: false,
+            frozen: false,
+            last_answer: now,
+            was_ready: false,
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Starting => Phase::Starting,
+            State::Serving { degraded: true } => Phase::Degraded,
+            State::Serving { .. } if self.held.len() >= self.capacity as usize => Phase::Busy,
+            State::Serving { .. } => Phase::Ready,
+            State::Stopping { .. } => Phase::Stopping,
+            State::Exited { .. } => Phase::Dead,
+        }
+    }
+
+    pub fn serving(&self) -> bool {
+        matches!(self.state, State::Serving { .. })
+    }
+
+    /// It works and may be given work, as far as it is concerned.
+    pub fn well(&self) -> bool {
+        self.state == State::Serving { degraded: false } && !self.leaving
+    }
+
+    /// Places in use: requests outside leases, and the places of leases.
+    pub fn used(&self) -> usize {
+        self.held.iter().filter(|held| held.lease.is_none()).count() + self.leases.len()
+    }
+
+    pub fn idle(&self) -> bool {
+        self.held.is_empty() && self.leases.is_empty()
+    }
+
+    pub fn position(&self, request: RequestId, attempt: u32) -> Option<usize> {
+        self.held.iter().position(|held| held.request == request && held.attempt == attempt)
+    }
+
+    /// Those behind the first `capacity` cannot have started: a worker answers before it goes on.
+    pub fn may_have_started(&self, position: usize) -> bool {
+        position < self.capacity as usize
+    }
+
+    pub fn has_live_work(&self) -> bool {
+        self.held.iter().any(|held| !matches!(held.hold, Hold::Abandoned { .. }))
+    }
+}

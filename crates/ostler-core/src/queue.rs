@@ -1,0 +1,167 @@
+//! Requests that wait: priority first, then owners in turn, then arrival. Every operation is
+//! O(log n), so that a long queue makes nobody slower.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{IdMap, RequestId};
+
+#[derive(Debug, Default)]
+pub(crate) struct FairQueue {
+    bands: BTreeMap<Reverse<i8>, Band>,
+    all: BTreeSet<RequestId>,
+}
+
+/// The waiting requests of one priority.
+#[derive(Debug, Default)]
+struct Band {
+    /// Owners in the order in which they come next.
+    turns: BTreeMap<u64, u64>,
+    lanes: IdMap<u64, Lane>,
+    next_turn: u64,
+}
+
+/// The waiting requests of one owner, in order of arrival (ids rise).
+#[derive(Debug)]
+struct Lane {
+    turn: u64,
+    waiting: BTreeSet<RequestId>,
+}
+
+impl FairQueue {
+    pub fn push(&mut self, priority: i8, owner: u64, request: RequestId) {
+        self.all.insert(request);
+        self.bands.entry(Reverse(priority)).or_default().push(owner, request);
+    }
+
+    pub fn pop(&mut self) -> Option<RequestId> {
+        let mut band = self.bands.first_entry()?;
+        let request = band.get_mut().pop();
+        if band.get().turns.is_empty() {
+            band.remove();
+        }
+        self.all.remove(&request);
+        Some(request)
+    }
+
+    pub fn remove(&mut self, priority: i8, owner: u64, request: RequestId) -> bool {
+        if !self.all.remove(&request) {
+            return false;
+        }
+        let band = self.bands.get_mut(&Reverse(priority)).expect("a queued request has its band");
+        band.remove(owner, request);
+        if band.turns.is_empty() {
+            self.bands.remove(&Reverse(priority));
+        }
+        true
+    }
+
+    pub fn oldest(&self) -> Option<RequestId> {
+        self.all.first().copied()
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = RequestId> + '_ {
+        self.all.iter().copied()
+    }
+}
+
+impl Band {
+    fn push(&mut self, owner: u64, request: RequestId) {
+        let (turns, next_turn) = (&mut self.turns, &mut self.next_turn);
+        let lane = self.lanes.entry(owner).or_insert_with(|| {
+            let turn = *next_turn;
+            *next_turn += 1;
+            turns.insert(turn, owner);
+            Lane { turn, waiting: BTreeSet::new() }
+        });
+        lane.waiting.insert(request);
+    }
+
+    fn pop(&mut self) -> RequestId {
+        let (_, owner) = self.turns.pop_first().expect("a band is never empty");
+        let lane = self.lanes.get_mut(&owner).expect("an owner with a turn has a lane");
+        let request = lane.waiting.pop_first().expect("a lane is never empty");
+        if lane.waiting.is_empty() {
+            self.lanes.remove(&owner);
+        } else {
+            lane.turn = self.next_turn;
+            self.turns.insert(self.next_turn, owner);
+            self.next_turn += 1;
+        }
+        request
+    }
+
+    fn remove(&mut self, owner: u64, request: RequestId) {
+        let lane = self.lanes.get_mut(&owner).expect("a queued request has its lane");
+        lane.waiting.remove(&request);
+        if lane.waiting.is_empty() {
+            self.turns.remove(&lane.turn);
+            self.lanes.remove(&owner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(queue: &mut FairQueue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop()).map(|id| id.0).collect()
+    }
+
+    #[test]
+    fn higher_priority_goes_first_and_equals_keep_their_order() {
+        let mut queue = FairQueue::default();
+        for (priority, id) in [(0, 1), (5, 2), (0, 3), (-3, 4), (5, 5)] {
+            queue.push(priority, 0, RequestId(id));
+        }
+        assert_eq!(drain(&mut queue), [2, 5, 1, 3, 4]);
+    }
+
+    #[test]
+    fn owners_take_turns() {
+        let mut queue = FairQueue::default();
+        for id in 0..5 {
+            queue.push(0, 1, RequestId(id));
+        }
+        queue.push(0, 2, RequestId(10));
+        queue.push(0, 2, RequestId(11));
+        assert_eq!(drain(&mut queue), [0, 10, 1, 11, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_removed_request_is_never_taken_and_its_owner_loses_the_turn() {
+        let mut queue = FairQueue::default();
+        queue.push(0, 1, RequestId(1));
+        queue.push(0, 2, RequestId(2));
+        assert!(queue.remove(0, 1, RequestId(1)));
+        assert!(!queue.remove(0, 1, RequestId(1)));
+        assert_eq!(queue.oldest(), Some(RequestId(2)));
+        assert_eq!(drain(&mut queue), [2]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn the_second_owner_waits_for_at_most_one_of_the_first_per_request_of_its_own() {
+        let mut queue = FairQueue::default();
+        for id in 0..1_000 {
+            queue.push(0, 1, RequestId(id));
+        }
+        for id in 1_000..1_010 {
+            queue.push(0, 2, RequestId(id));
+        }
+        let order = drain(&mut queue);
+        for k in 1..=10 {
+            let at = order.iter().position(|id| *id == 1_000 + k - 1).unwrap();
+            assert!(at as u64 <= 2 * k, "the {k}-th of B came at {at}");
+        }
+    }
+}

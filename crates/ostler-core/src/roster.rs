@@ -1,0 +1,86 @@
+//! Which workers are open, in the order in which they should be chosen. An index over the
+//! workers: `refresh` after every change of one of them, `check` finds a forgotten call.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{IdMap, WorkerId};
+use crate::time::Time;
+use crate::worker::{Openness, Worker};
+
+/// Least loaded first; among equals the most recently used, so that spare ones go cold.
+type OpenKey = (u32, Reverse<Time>, WorkerId);
+
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    open: BTreeSet<OpenKey>,
+    prefetch: BTreeSet<(u32, WorkerId)>,
+    entries: IdMap<WorkerId, Entry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    Open(OpenKey),
+    Prefetch(u32, WorkerId),
+}
+
+impl Roster {
+    pub fn refresh(&mut self, worker: &Worker, prefetch: u32) {
+        let entry = entry_of(worker, prefetch);
+        let old = match entry {
+            Some(entry) => self.entries.insert(worker.id, entry),
+            None => self.entries.remove(&worker.id),
+        };
+        if old == entry {
+            return;
+        }
+        match old {
+            Some(Entry::Open(key)) => drop(self.open.remove(&key)),
+            Some(Entry::Prefetch(used, id)) => drop(self.prefetch.remove(&(used, id))),
+            None => {}
+        }
+        match entry {
+            Some(Entry::Open(key)) => drop(self.open.insert(key)),
+            Some(Entry::Prefetch(used, id)) => drop(self.prefetch.insert((used, id))),
+            None => {}
+        }
+    }
+
+    pub fn best(&self) -> Option<WorkerId> {
+        self.open.first().map(|(_, _, id)| *id)
+    }
+
+    pub fn open(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.open.iter().map(|(_, _, id)| *id)
+    }
+
+    pub fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    pub fn best_for_prefetch(&self) -> Option<WorkerId> {
+        self.prefetch.first().map(|(_, id)| *id)
+    }
+
+    pub fn check(&self, workers: &BTreeMap<WorkerId, Worker>, prefetch: u32) -> Result<(), String> {
+        for worker in workers.values() {
+            let (is, should) = (self.entries.get(&worker.id).copied(), entry_of(worker, prefetch));
+            if is != should {
+                return Err(format!("roster has {is:?} for {:?}, not {should:?}", worker.id));
+            }
+        }
+        let listed = self.open.len() + self.prefetch.len();
+        if listed != self.entries.len() || listed > workers.len() {
+            return Err(format!("roster lists {listed}, knows {}", self.entries.len()));
+        }
+        Ok(())
+    }
+}
+
+fn entry_of(worker: &Worker, prefetch: u32) -> Option<Entry> {
+    match worker.openness(prefetch) {
+        Openness::Closed => None,
+        Openness::Prefetch { used } => Some(Entry::Prefetch(used, worker.id)),
+        Openness::Open { load } => Some(Entry::Open((load, Reverse(worker.last_used), worker.id))),
+    }
+}

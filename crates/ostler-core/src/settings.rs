@@ -1,0 +1,122 @@
+//! What a pool's owner decided. Every bound is here, finite by default.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Workers that the pool keeps.
+    pub size: u32,
+    /// Requests that one process works on at a time.
+    pub capacity: u32,
+    /// Workers made by order, beside `size`.
+    pub dedicated_max: u32,
+
+    pub queue_max: u32,
+    pub queue_timeout: Duration,
+    /// Requests that may lie in a worker's stream behind those it works on.
+    pub prefetch: u32,
+    /// Prefetch only while calls are this short on average.
+    pub prefetch_below: Duration,
+    /// A prefetched request whose predecessor runs longer than this moves to an idle worker.
+    pub prefetch_patience: Duration,
+
+    pub start_timeout: Duration,
+    /// Processes that start at the same time.
+    pub start_batch: u32,
+    pub start_batch_delay: Duration,
+
+    pub cancel_grace: Duration,
+    pub stop_grace: Duration,
+    pub drain_timeout: Duration,
+    /// How long an ordered start or completion may take before the worker is terminated.
+    pub supervisor_timeout: Duration,
+
+    pub heartbeat: Option<Heartbeat>,
+    /// A worker with load that is silent this long is killed; never, if unset.
+    pub hang_timeout: Option<Duration>,
+
+    pub backoff: Backoff,
+    /// Unplanned restarts within `restart_period` beyond which the breaker opens.
+    pub restart_max: u32,
+    pub restart_period: Duration,
+    pub restart_cooldown: Duration,
+
+    /// Executions of one idempotent request, the first included.
+    pub attempts_max: u32,
+    /// Wait before the second attempt after a retryable error; doubled for each further one.
+    pub retry_delay: Duration,
+
+    /// After this long a waiting lease gets every place that comes free.
+    pub gang_patience: Duration,
+    pub leases_max: u32,
+
+    /// Wait before a change that the store did not confirm is sent to it again.
+    pub record_retry: Duration,
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Heartbeat {
+    pub interval: Duration,
+    /// Silence that counts as the first miss; each further interval is one more.
+    pub timeout: Duration,
+    pub misses: u32,
+    pub initial_delay: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Backoff {
+    pub first: Duration,
+    pub max: Duration,
+    /// Share of the delay that is random, to either side.
+    pub jitter: f64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::of_size(2)
+    }
+}
+
+impl Settings {
+    pub fn of_size(size: u32) -> Self {
+        Settings {
+            size,
+            capacity: 1,
+            dedicated_max: 10,
+            queue_max: 1_000,
+            queue_timeout: Duration::from_secs(10),
+            prefetch: 1,
+            prefetch_below: Duration::from_micros(500),
+            prefetch_patience: Duration::from_millis(5),
+            start_timeout: Duration::from_secs(30),
+            start_batch: size.max(1),
+            start_batch_delay: Duration::ZERO,
+            cancel_grace: Duration::from_secs(5),
+            stop_grace: Duration::from_secs(2),
+            drain_timeout: Duration::from_secs(30),
+            supervisor_timeout: Duration::from_secs(30),
+            heartbeat: Some(Heartbeat {
+                interval: Duration::from_secs(2),
+                timeout: Duration::from_secs(10),
+                misses: 3,
+                initial_delay: Duration::ZERO,
+            }),
+            hang_timeout: None,
+            backoff: Backoff {
+                first: Duration::from_millis(200),
+                max: Duration::from_secs(30),
+                jitter: 0.2,
+            },
+            restart_max: (2 * size).max(5),
+            restart_period: Duration::from_secs(30),
+            restart_cooldown: Duration::from_secs(30),
+            attempts_max: 3,
+            retry_delay: Duration::from_millis(50),
+            gang_patience: Duration::from_secs(5),
+            leases_max: 1_000,
+            record_retry: Duration::from_millis(200),
+            seed: 0,
+        }
+    }
+}
