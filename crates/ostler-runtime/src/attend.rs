@@ -1,0 +1,176 @@
+//! One process, attended from spawn to clearance: its streams are read, its output is captured,
+//! and what becomes of it is reported in the order that the core relies on: all that it said
+//! before its exit, its exit before its clearance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_core::{Event, Exit as CoreExit, ProcessId, SpawnFailure};
+use tokio::task::JoinSet;
+
+use crate::containment::{Cause, Contained, Exit, Report, SpawnError};
+use crate::driver::Driver;
+use crate::link::Link;
+use crate::output::{self, Output};
+use crate::reader;
+use crate::rendezvous::Rendezvous;
+
+/// A closed stream is usually the first sign of an exit. Only when none follows is it worth a word.
+const EXIT_FOLLOWS: Duration = Duration::from_secs(1);
+/// What a dead process has written is read within this time, whoever else holds its pipes.
+const OUTPUT_FOLLOWS: Duration = Duration::from_millis(200);
+
+pub(crate) async fn attend(driver: Arc<Driver>, process: ProcessId) {
+    match start(&driver, process).await {
+        Ok((contained, rendezvous)) => {
+            Attendance::begin(driver, process, contained, rendezvous).await
+        }
+        Err(error) => {
+            let cause = failure(&error);
+            driver.launcher.note_failure(error.to_string());
+            tracing::error!(worker = driver.launcher.name(process), "cannot start: {error}");
+            driver.report(Event::SpawnFailed { process, cause });
+        }
+    }
+}
+
+async fn start(
+    driver: &Driver,
+    process: ProcessId,
+) -> Result<(Contained, Option<Rendezvous>), SpawnError> {
+    let (spec, rendezvous) = driver.launcher.prepare(process)?;
+    let contained = driver.launcher.root().await?.spawn(spec).await?;
+    Ok((contained, rendezvous))
+}
+
+fn failure(error: &SpawnError) -> SpawnFailure {
+    let exhausted = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+    match error {
+        SpawnError::System { source, .. }
+            if source.raw_os_error().is_some_and(|errno| exhausted.contains(&errno)) =>
+        {
+            SpawnFailure::Exhausted
+        }
+        _ => SpawnFailure::Broken,
+    }
+}
+
+struct Attendance {
+    driver: Arc<Driver>,
+    link: Arc<Link>,
+    readers: JoinSet<()>,
+    captures: JoinSet<()>,
+    others: JoinSet<()>,
+    reports: crate::containment::Reports,
+}
+
+impl Attendance {
+    async fn begin(
+        driver: Arc<Driver>,
+        process: ProcessId,
+        contained: Contained,
+        rendezvous: Option<Rendezvous>,
+    ) {
+        let name: Arc<str> = driver.launcher.name(process).into();
+        let output = Arc::new(Output::default());
+        let link = Arc::new(Link::new(
+            process,
+            Arc::clone(&name),
+            contained.pid,
+            contained.handle,
+            Arc::clone(&output),
+            driver.launcher.limits(),
+            driver.clock,
+        ));
+        let mut attendance = Attendance {
+            link: Arc::clone(&link),
+            readers: JoinSet::new(),
+            captures: JoinSet::new(),
+            others: JoinSet::new(),
+            reports: contained.reports,
+            driver,
+        };
+        for (pipe, stderr) in [(contained.stdout, false), (contained.stderr, true)] {
+            let (name, output) = (Arc::clone(&name), Arc::clone(&output));
+            attendance.captures.spawn(output::capture(pipe, name, stderr, output));
+        }
+        attendance.driver.link_up(&link);
+        if attendance.driver.launcher.is_condemned(process) {
+            link.handle.sweep().await;
+        }
+        if let Some(rendezvous) = rendezvous {
+            let (driver, link) = (Arc::clone(&attendance.driver), Arc::clone(&link));
+            attendance.readers.spawn(rendezvous.meet(driver, link));
+        } else if let Some(data) = contained.data {
+            reader::start(
+                &attendance.driver,
+                &link,
+                data,
+                contained.control,
+                &mut attendance.readers,
+            );
+        }
+        attendance.watch().await;
+    }
+
+    async fn watch(mut self) {
+        let mut stream_closed = None;
+        loop {
+            tokio::select! {
+                report = self.reports.next() => match report {
+                    Some(Report::Exited(exit)) => self.on_exited(exit).await,
+                    Some(Report::ShimLost) => {
+                        tracing::warn!(worker = &*self.link.name, "the worker's shim was lost");
+                    }
+                    Some(Report::Clean(_)) => break,
+                    Some(Report::Unproven) => {
+                        tracing::error!(
+                            worker = &*self.link.name,
+                            "all shims of this worker were killed at once; a process that it \
+                             detached may be left"
+                        );
+                        break;
+                    }
+                    None => break,
+                },
+                Some(_) = self.readers.join_next(), if stream_closed.is_none() => {
+                    stream_closed = Some(tokio::time::Instant::now() + EXIT_FOLLOWS);
+                }
+                () = sleep_until(stream_closed) => {
+                    stream_closed = Some(far_future());
+                    self.driver.report(Event::StreamClosed { process: self.link.process });
+                }
+            }
+        }
+        self.driver.unlink(self.link.process);
+        self.driver.report(Event::ProcessCleared { process: self.link.process });
+    }
+
+    async fn on_exited(&mut self, exit: Exit) {
+        // A grandchild may hold the streams open: nothing more is coming from the process itself,
+        // so hang up and read what is left.
+        self.link.hang_up();
+        while self.readers.join_next().await.is_some() {}
+        let captures = async { while self.captures.join_next().await.is_some() {} };
+        drop(tokio::time::timeout(OUTPUT_FOLLOWS, captures).await);
+        self.others.abort_all();
+        let exit = match exit.cause {
+            Cause::Code(code) => CoreExit::Code(code),
+            Cause::Signal { number, .. } => CoreExit::Signal(number),
+            Cause::Unknown => CoreExit::Unknown,
+        };
+        let (process, streamed) = (self.link.process, self.link.streamed());
+        self.driver.report(Event::ProcessExited { process, exit, streamed });
+    }
+}
+
+async fn sleep_until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn far_future() -> tokio::time::Instant {
+    tokio::time::Instant::now() + Duration::from_secs(86_400 * 365)
+}

@@ -1,0 +1,331 @@
+//! The root shim, Z: one per pool, parent of the pool's worker shims and of its fork server.
+//!
+//! It forks what the server asks for, and it is the second line: when a worker shim dies before
+//! its work is done, whatever that shim held falls to this process, which kills every child that
+//! is neither the fork server nor a registered shim. When the server is gone it kills everything
+//! and ends. It never reads what workers say and knows nothing of requests.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::children::Children;
+use super::members::{ForkServer, Member, Members};
+use super::namespace::{self, Namespaces};
+use super::pool_cgroup::PoolCgroup;
+use super::program::{Launch, Stage, refusal};
+use super::shim::Order;
+use super::sys::{self, Fds, Forked, Wait, Watched};
+use super::title::{ROOT_PREFIX, Title};
+use super::wire::{self, CGROUP, CONTROL, DATA, Kind, Message, Received};
+
+/// Consecutive scans without a stranger after which a departed shim counts as swept.
+const CLEAN_SCANS: u32 = 20;
+const QUICK_SCAN: Duration = Duration::from_micros(200);
+/// Also with nothing known to be wrong: no signal tells of an adopted child.
+const SLOW_SCAN: Duration = Duration::from_millis(100);
+/// Scans after which a stranger that does not die is no longer pursued quickly.
+const PATIENCE: u32 = 5_000;
+
+/// Everything a root shim does, from its first instruction on. `name` is the pool's.
+pub fn run(name: &str) -> ! {
+    match start(name) {
+        Ok(mut root) => root.serve(),
+        Err(_) => sys::exit_now(1),
+    }
+}
+
+fn start(name: &str) -> io::Result<Root> {
+    let control = sys::take_stdin()?;
+    let title = Title::locate();
+    sys::close_all_but(&mut [std::os::fd::AsRawFd::as_raw_fd(&control)])?;
+    sys::new_session()?;
+    sys::become_subreaper()?;
+    sys::ignore_requests_to_end();
+    sys::set_name(c"ostler-root");
+    title.show(ROOT_PREFIX, name.as_bytes());
+    let file_limit = raise_file_limit();
+    namespace::remember_ids();
+    configure(control, title, file_limit)
+}
+
+/// Two descriptors are held for each worker. Returns what was found, for the workers.
+fn raise_file_limit() -> Option<(u64, u64)> {
+    let (soft, hard) = sys::file_limit().ok()?;
+    sys::set_file_limit(hard, hard).ok()?;
+    Some((soft, hard))
+}
+
+fn configure(control: OwnedFd, title: Title, file_limit: Option<(u64, u64)>) -> io::Result<Root> {
+    sys::poll(&mut [sys::watch(control.as_fd())], None);
+    let Received::Message(message, mut fds) = wire::receive(control.as_fd()) else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    let server = fds.take()?;
+    let cgroup = match fds.take_if(message.has(CGROUP))? {
+        Some(own) => Some(PoolCgroup::new(own, fds.take()?, message.text_bytes())),
+        None => None,
+    };
+    let namespaces = message.has(wire::NAMESPACE).then(Namespaces::probe);
+    confirm(&control, namespaces.as_ref())?;
+    Ok(Root {
+        signals: sys::child_signals()?,
+        children: Children::of_this_process(),
+        shim_binary: sys::open(c"/proc/self/exe", libc::O_PATH)?,
+        namespaces: namespaces.and_then(Result::ok),
+        members: Members::default(),
+        entries: Vec::with_capacity(64),
+        scans: Scans::default(),
+        control,
+        server,
+        cgroup,
+        title,
+        file_limit,
+    })
+}
+
+fn confirm(control: &OwnedFd, namespaces: Option<&io::Result<Namespaces>>) -> io::Result<()> {
+    let message = Message::new(Kind::Configured);
+    let message = match namespaces {
+        None => message,
+        Some(Ok(granted)) => message.flags(granted.to_flags()),
+        Some(Err(error)) => message.numbers(&[sys::errno(error).into()]),
+    };
+    let own = sys::pidfd_open(sys::pid())?;
+    message.send(control.as_fd(), &[own.as_fd()])
+}
+
+/// Where the search for strangers stands.
+#[derive(Debug, Default)]
+struct Scans {
+    /// Scans in a row that found no stranger; `CLEAN_SCANS` when nothing is suspected.
+    clean: u32,
+    /// Scans since the last suspicion.
+    since: u32,
+    next: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Root {
+    control: OwnedFd,
+    server: OwnedFd,
+    signals: OwnedFd,
+    shim_binary: OwnedFd,
+    children: Children,
+    namespaces: Option<Namespaces>,
+    cgroup: Option<PoolCgroup>,
+    members: Members,
+    entries: Vec<Watched>,
+    scans: Scans,
+    title: Title,
+    file_limit: Option<(u64, u64)>,
+}
+
+impl Root {
+    fn serve(&mut self) -> ! {
+        loop {
+            self.wait();
+            self.notice_deaths();
+            if sys::is_ready(self.server.as_fd()) || !self.obey() {
+                self.end();
+            }
+            if self.scans.next.is_none_or(|next| next <= Instant::now()) {
+                self.scan();
+            }
+        }
+    }
+
+    fn wait(&mut self) {
+        self.entries.clear();
+        let own = [&self.server, &self.control, &self.signals];
+        let watched = own.into_iter().chain(self.members.descriptors());
+        self.entries.extend(watched.map(|fd| sys::watch(fd.as_fd())));
+        let timeout = self.scans.next.map(|next| next.saturating_duration_since(Instant::now()));
+        let micros = timeout.map(|timeout| timeout.as_micros() as u64);
+        sys::poll(&mut self.entries, micros);
+        sys::drain_child_signals(self.signals.as_fd());
+    }
+
+    /// Takes all requests of the server; false when it has hung up.
+    fn obey(&mut self) -> bool {
+        loop {
+            match wire::receive(self.control.as_fd()) {
+                Received::Message(message, fds) => self.follow(message, fds),
+                Received::Unknown => {}
+                Received::Nothing => return true,
+                Received::Closed => return false,
+            }
+        }
+    }
+
+    /// A request that lacks a descriptor is dropped: its sender sees the end of its report socket.
+    fn follow(&mut self, message: Message, fds: Fds) {
+        let _ = match message.kind {
+            Kind::Spawn => self.spawn(message, fds),
+            Kind::StartForkServer => self.start_fork_server(fds),
+            _ => Ok(()),
+        };
+    }
+
+    fn spawn(&mut self, request: Message, mut fds: Fds) -> io::Result<()> {
+        let blueprint = fds.take()?;
+        let report = fds.take()?;
+        let order = Order {
+            report: report.try_clone()?,
+            server: self.server.try_clone()?,
+            blueprint,
+            stdout: fds.take()?,
+            stderr: fds.take()?,
+            passed: [fds.take_if(request.has(DATA))?, fds.take_if(request.has(CONTROL))?]
+                .into_iter()
+                .flatten()
+                .collect(),
+            cgroup: fds.take_if(request.has(CGROUP))?,
+            namespaces: self.namespaces,
+            file_limit: self.file_limit,
+            title: self.title,
+            request,
+        };
+        let flags = self.namespaces.map_or(0, Namespaces::clone_flags);
+        match self.members.reserve().and_then(|()| sys::fork(flags)) {
+            Ok(Forked::Child) => order.run(),
+            Ok(Forked::Parent { pid, pidfd }) => {
+                let cgroup = order.request.numbers[0];
+                self.members.add(Member::new(pid, pidfd, report, cgroup));
+                Ok(())
+            }
+            Err(error) => refusal(Stage::Fork, &error).send(report.as_fd(), &[]),
+        }
+    }
+
+    fn start_fork_server(&mut self, mut fds: Fds) -> io::Result<()> {
+        let blueprint = fds.take()?;
+        let channel = fds.take()?;
+        let (registrations, registrar) = sys::message_pair()?;
+        let launch = Launch {
+            blueprint,
+            stdout: fds.take()?,
+            stderr: fds.take()?,
+            failures: channel.try_clone()?,
+            passed: vec![
+                channel.try_clone()?,
+                registrar,
+                self.server.try_clone()?,
+                self.shim_binary.try_clone()?,
+            ],
+            parent: sys::pid(),
+            cgroup: None,
+            file_limit: self.file_limit,
+        };
+        match sys::fork(0) {
+            Ok(Forked::Child) => launch.run(),
+            Ok(Forked::Parent { pid, pidfd }) => {
+                let message = Message::new(Kind::ForkServerForked);
+                message.send(channel.as_fd(), &[pidfd.as_fd()])?;
+                self.members.add_fork_server(ForkServer::new(pid, channel, registrations));
+                Ok(())
+            }
+            Err(error) => refusal(Stage::Fork, &error).send(channel.as_fd(), &[]),
+        }
+    }
+
+    /// Reaps, and tells the server about shims that are gone. Any death may have left strangers.
+    fn notice_deaths(&mut self) {
+        self.members.take_registrations();
+        let mut suspicious = false;
+        while let Wait::Reaped { pid, status, .. } = sys::reap_any() {
+            suspicious |= self.members.on_reaped(pid, status);
+        }
+        for entry in self.entries.iter().filter(|entry| entry.revents != 0) {
+            suspicious |= self.members.on_ready(entry.fd);
+        }
+        if suspicious {
+            self.scans = Scans::default();
+        }
+    }
+
+    /// Lists first, then reads registrations, then kills: the other order could kill a shim that
+    /// registers in between.
+    fn scan(&mut self) {
+        let mut strangers = Strangers::default();
+        let members = &self.members;
+        self.children.for_each(|pid| {
+            if !members.knows(pid) {
+                strangers.add(pid);
+            }
+        });
+        self.members.take_registrations();
+        let mut found = false;
+        for &pid in strangers.pids() {
+            if !self.members.knows(pid) {
+                sys::kill_child(pid);
+                found = true;
+            }
+        }
+        self.schedule(found);
+    }
+
+    fn schedule(&mut self, found: bool) {
+        let scans = &mut self.scans;
+        scans.clean = if found { 0 } else { scans.clean.saturating_add(1) };
+        scans.since = scans.since.saturating_add(1);
+        if scans.clean >= CLEAN_SCANS {
+            self.members.settle(self.cgroup.as_ref());
+        }
+        let pursue = scans.clean < CLEAN_SCANS && scans.since < PATIENCE;
+        let pause = if pursue { QUICK_SCAN } else { SLOW_SCAN };
+        scans.next = Some(Instant::now() + pause);
+    }
+
+    /// Kills all that is below and ends once the kernel says that nothing is.
+    fn end(&mut self) -> ! {
+        loop {
+            if let Some(cgroup) = &self.cgroup {
+                cgroup.kill();
+            }
+            self.children.kill_all();
+            loop {
+                match sys::reap_any() {
+                    Wait::Reaped { .. } => {}
+                    Wait::NoneReady => break,
+                    Wait::NoChildren => self.leave(),
+                }
+            }
+            sys::poll(&mut [sys::watch(self.signals.as_fd())], Some(200));
+            sys::drain_child_signals(self.signals.as_fd());
+        }
+    }
+
+    fn leave(&self) -> ! {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
+        sys::exit_now(0)
+    }
+}
+
+/// Children that nobody registered, as of one scan. What does not fit is found by the next.
+#[derive(Debug)]
+struct Strangers {
+    pids: [i32; 256],
+    count: usize,
+}
+
+impl Default for Strangers {
+    fn default() -> Strangers {
+        Strangers { pids: [0; 256], count: 0 }
+    }
+}
+
+impl Strangers {
+    fn add(&mut self, pid: i32) {
+        if let Some(slot) = self.pids.get_mut(self.count) {
+            *slot = pid;
+            self.count += 1;
+        }
+    }
+
+    fn pids(&self) -> &[i32] {
+        &self.pids[..self.count]
+    }
+}

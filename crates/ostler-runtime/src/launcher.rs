@@ -1,0 +1,179 @@
+//! How this pool's processes are made: their command, environment and names, and the root shim
+//! they hang from. It also keeps what workers said of their functions.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use ostler_core::ProcessId;
+use ostler_proto::{FunctionSpec, Limits, Ready, env};
+
+use crate::containment::{Containment, Level, RootOptions, RootShim, SpawnError, SpawnSpec};
+use crate::program::Resolved;
+use crate::rendezvous::Rendezvous;
+
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    pool: String,
+    argv: Vec<OsString>,
+    env: BTreeMap<OsString, OsString>,
+    cwd: Option<PathBuf>,
+    named_socket: bool,
+    containment: Containment,
+    limits: Limits,
+    root: tokio::sync::Mutex<Arc<RootShim>>,
+    level: Mutex<Level>,
+    functions: OnceLock<Vec<FunctionSpec>>,
+    last_failure: Mutex<Option<String>>,
+    /// Processes to be killed as soon as there is something to kill.
+    condemned: Mutex<HashSet<ProcessId>>,
+}
+
+/// The parts of a pool's description that concern its processes.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessSettings {
+    pub env: Vec<(String, String)>,
+    pub cwd: Option<PathBuf>,
+    /// The worker connects to a socket by its name instead of inheriting one.
+    pub named_socket: bool,
+    pub containment: Containment,
+}
+
+impl Launcher {
+    pub async fn new(
+        pool: String,
+        program: Resolved,
+        settings: ProcessSettings,
+        limits: Limits,
+    ) -> std::io::Result<Self> {
+        let Resolved { argv, mut env } = program;
+        env.extend(settings.env.iter().map(|(key, value)| (key.into(), value.into())));
+        let root = start_root(&pool, settings.containment).await?;
+        Ok(Launcher {
+            level: Mutex::new(root.level().clone()),
+            root: tokio::sync::Mutex::new(root),
+            pool,
+            argv,
+            env,
+            cwd: settings.cwd,
+            named_socket: settings.named_socket,
+            containment: settings.containment,
+            limits,
+            functions: OnceLock::new(),
+            last_failure: Mutex::default(),
+            condemned: Mutex::default(),
+        })
+    }
+
+    pub fn pool(&self) -> &str {
+        &self.pool
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub fn level(&self) -> Level {
+        self.level.lock().expect("no code panics here").clone()
+    }
+
+    pub fn name(&self, process: ProcessId) -> String {
+        format!("{}-{}", self.pool, process.worker.0)
+    }
+
+    pub fn prepare(
+        &self,
+        process: ProcessId,
+    ) -> Result<(SpawnSpec, Option<Rendezvous>), SpawnError> {
+        let name = self.name(process);
+        let rendezvous = match self.named_socket {
+            false => None,
+            true => Some(Rendezvous::open(&name).map_err(|source| SpawnError::System {
+                what: "cannot open the worker's socket",
+                source,
+            })?),
+        };
+        let mut env = self.env.clone();
+        for (key, value) in self.protocol_env(process, &name, rendezvous.as_ref()) {
+            env.insert(key.into(), value.into());
+        }
+        let spec = SpawnSpec {
+            env: env.into_iter().collect(),
+            cwd: self.cwd.clone(),
+            data: rendezvous.is_none(),
+            control: rendezvous.is_none(),
+            ..SpawnSpec::new(name, self.argv.clone())
+        };
+        Ok((spec, rendezvous))
+    }
+
+    fn protocol_env(
+        &self,
+        process: ProcessId,
+        name: &str,
+        rendezvous: Option<&Rendezvous>,
+    ) -> Vec<(&'static str, String)> {
+        let mut variables = vec![
+            (env::PROTOCOL, ostler_proto::PROTOCOL_VERSION.to_string()),
+            (env::WIRES, "binary,ndjson".to_owned()),
+            (env::POOL, self.pool.clone()),
+            (env::WORKER, name.to_owned()),
+            (env::GENERATION, process.generation.to_string()),
+            (env::MAX_FRAME, self.limits.max_frame.to_string()),
+            (env::MAX_LINE, self.limits.max_line.to_string()),
+        ];
+        match rendezvous {
+            None => variables.extend([(env::FD, "3".to_owned()), (env::CTL_FD, "4".to_owned())]),
+            Some(rendezvous) => variables.extend([
+                (env::SOCKET, rendezvous.path().display().to_string()),
+                (env::TOKEN, rendezvous.token().to_owned()),
+            ]),
+        }
+        variables
+    }
+
+    /// The root shim, a new one if the last was killed.
+    pub async fn root(&self) -> Result<Arc<RootShim>, SpawnError> {
+        let mut root = self.root.lock().await;
+        if root.is_lost() {
+            tracing::error!(pool = self.pool, "the root shim was killed; starting another one");
+            *root = start_root(&self.pool, self.containment).await.map_err(|source| {
+                SpawnError::System { what: "cannot start the root shim", source }
+            })?;
+            *self.level.lock().expect("no code panics here") = root.level().clone();
+        }
+        Ok(Arc::clone(&root))
+    }
+
+    pub fn learn(&self, ready: &Ready) {
+        let _ = self.functions.get_or_init(|| ready.functions.clone());
+    }
+
+    /// What the first ready worker announced; `None` before it, empty if workers announce nothing.
+    pub fn functions(&self) -> Option<&[FunctionSpec]> {
+        self.functions.get().map(Vec::as_slice)
+    }
+
+    pub fn note_failure(&self, why: String) {
+        *self.last_failure.lock().expect("no code panics here") = Some(why);
+    }
+
+    pub fn last_failure(&self) -> Option<String> {
+        self.last_failure.lock().expect("no code panics here").clone()
+    }
+
+    /// To be killed, though it is not there yet.
+    pub fn condemn(&self, process: ProcessId) {
+        self.condemned.lock().expect("no code panics here").insert(process);
+    }
+
+    pub fn is_condemned(&self, process: ProcessId) -> bool {
+        self.condemned.lock().expect("no code panics here").remove(&process)
+    }
+}
+
+async fn start_root(pool: &str, containment: Containment) -> std::io::Result<Arc<RootShim>> {
+    let options = RootOptions { containment, ..RootOptions::new(pool)? };
+    RootShim::start(options).await.map(Arc::new)
+}

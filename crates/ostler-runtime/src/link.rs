@@ -1,0 +1,405 @@
+//! The connection to one process: its two streams, the requests that travel on them under ids of
+//! their own, and what the worker said of itself. It turns messages into facts for the core.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use ostler_core::{Answer, Event, IdMap, ProcessId, Ready as CoreReady, RequestId, Time};
+use ostler_proto::{
+    Body, Context, Encoder, FromWorker, Function, JsonText, Limits, Query, Ready, ToWorker, Wire,
+    WorkerError,
+};
+use tokio::net::unix::OwnedWriteHalf;
+
+use crate::clock::Clock;
+use crate::containment::ProcessHandle;
+use crate::exchange::Exchange;
+use crate::failure::{CallError, Failure, Refused};
+use crate::outbox::{Outbox, Outgoing, Speller, Unsent};
+use crate::output::Output;
+
+#[derive(Debug)]
+pub struct Link {
+    pub(crate) process: ProcessId,
+    pub(crate) name: Arc<str>,
+    pub(crate) pid: i32,
+    pub(crate) handle: ProcessHandle,
+    pub(crate) output: Arc<Output>,
+    pub(crate) limits: Limits,
+    clock: Clock,
+    data: OnceLock<Outbox>,
+    control: OnceLock<Outbox>,
+    opened: OnceLock<Opened>,
+    flights: Mutex<Flights>,
+    /// A ping is out: the next frame of any kind is a sign of life.
+    listening: AtomicBool,
+    pings: AtomicU64,
+    ignored: AtomicU64,
+}
+
+/// What the worker said when it was ready.
+#[derive(Debug)]
+struct Opened {
+    wire: Wire,
+    control: bool,
+    honours_credit: bool,
+    cancel_signal: Option<i32>,
+    functions: HashMap<String, u16>,
+}
+
+/// Requests that were handed to the process and that it has not let go of.
+#[derive(Debug, Default)]
+struct Flights {
+    last_id: u64,
+    aloft: IdMap<u64, Flight>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    exchange: Arc<Exchange>,
+    attempt: u32,
+}
+
+/// Why a worker is replaced for what it said.
+pub(crate) type Offence = String;
+
+/// What a message asks of the reader beyond the event.
+#[derive(Debug)]
+pub(crate) enum Reaction {
+    Nothing,
+    Report(Event),
+    /// The worker sends more than its caller takes, and knows no credit.
+    WaitFor(Arc<Exchange>),
+}
+
+impl Link {
+    pub(crate) fn new(
+        process: ProcessId,
+        name: Arc<str>,
+        pid: i32,
+        handle: ProcessHandle,
+        output: Arc<Output>,
+        limits: Limits,
+        clock: Clock,
+    ) -> Self {
+        Link {
+            process,
+            name,
+            pid,
+            handle,
+            output,
+            limits,
+            clock,
+            data: OnceLock::new(),
+            control: OnceLock::new(),
+            opened: OnceLock::new(),
+            flights: Mutex::default(),
+            listening: AtomicBool::new(false),
+            pings: AtomicU64::new(0),
+            ignored: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn connect_data(&self, stream: OwnedWriteHalf) {
+        drop(self.data.set(Outbox::new(stream)));
+    }
+
+    pub(crate) fn connect_control(&self, stream: OwnedWriteHalf) {
+        drop(self.control.set(Outbox::new(stream)));
+    }
+
+    pub(crate) fn data(&self) -> Option<&Outbox> {
+        self.data.get()
+    }
+
+    pub(crate) fn control(&self) -> Option<&Outbox> {
+        self.control.get()
+    }
+
+    pub(crate) fn hang_up(&self) {
+        for stream in [self.data.get(), self.control.get()].into_iter().flatten() {
+            stream.hang_up();
+        }
+    }
+
+    pub fn wire(&self) -> Option<Wire> {
+        self.opened.get().map(|opened| opened.wire)
+    }
+
+    /// Queues a request behind those that were queued before it. The caller flushes.
+    pub(crate) fn assign(
+        self: &Arc<Self>,
+        exchange: Arc<Exchange>,
+        attempt: u32,
+        deadline: Time,
+        tries: u32,
+    ) {
+        let wire_id = {
+            let mut flights = self.flights.lock().expect("no code panics here");
+            flights.last_id += 1;
+            let wire_id = flights.last_id;
+            let flight = Flight { exchange: Arc::clone(&exchange), attempt };
+            flights.aloft.insert(wire_id, flight);
+            wire_id
+        };
+        exchange.assigned(Arc::clone(self), wire_id);
+        if let Some(data) = self.data.get() {
+            data.push(Outgoing::Query { wire_id, exchange, deadline, tries });
+        }
+    }
+
+    /// Asks the worker to let go of a request; if it was never written, that is done at once.
+    pub(crate) fn cancel(&self, wire_id: u64) -> Option<Event> {
+        if self.data.get().is_some_and(|data| data.take_back(wire_id)) {
+            let flight = self.land(wire_id)?;
+            return Some(self.answered(&flight, Answer::NotSent));
+        }
+        self.say_urgently(ToWorker::Cancel { id: wire_id });
+        if let Some(signal) = self.opened.get().and_then(|opened| opened.cancel_signal) {
+            // The message first: the signal's handler looks for it.
+            self.flush_control();
+            drop(self.handle.signal(signal));
+        }
+        None
+    }
+
+    pub(crate) fn ping(&self) {
+        self.listening.store(true, Ordering::Relaxed);
+        let nonce = self.pings.fetch_add(1, Ordering::Relaxed) + 1;
+        match self.opened.get() {
+            Some(opened) if opened.wire == Wire::Binary || opened.control => {
+                self.say_urgently(ToWorker::Ping { nonce });
+            }
+            _ => self.say(ToWorker::HealthCheck),
+        }
+    }
+
+    pub(crate) fn say(&self, message: ToWorker) {
+        if let Some(data) = self.data.get() {
+            data.push(Outgoing::Message(message));
+        }
+    }
+
+    /// On the stream that is read beside a running handler, where there is one.
+    fn say_urgently(&self, message: ToWorker) {
+        match self.control.get().filter(|_| self.reads_control()) {
+            Some(control) => control.push(Outgoing::Message(message)),
+            None => self.say(message),
+        }
+    }
+
+    fn reads_control(&self) -> bool {
+        self.opened.get().is_some_and(|opened| opened.control)
+    }
+
+    fn flush_control(&self) {
+        if let Some(control) = self.control.get() {
+            let unsent = control.flush(self);
+            debug_assert!(unsent.is_empty(), "control messages are small");
+        }
+    }
+
+    /// Writes what is queued on both streams. Returns what was found to be impossible to write.
+    #[must_use]
+    pub(crate) fn flush(&self) -> Vec<Event> {
+        self.flush_control();
+        let unsent = self.data.get().map(|data| data.flush(self)).unwrap_or_default();
+        self.reject(unsent)
+    }
+
+    pub(crate) fn reject(&self, unsent: Vec<Unsent>) -> Vec<Event> {
+        let rejected = unsent.into_iter().filter_map(|unsent| {
+            let flight = self.land(unsent.wire_id)?;
+            let why = unsent.why.to_string();
+            flight.exchange.keep_answer(Err(Refused::Unsendable { why }.into()));
+            Some(self.answered(&flight, Answer::Failed { retryable: false }))
+        });
+        rejected.collect()
+    }
+
+    fn land(&self, wire_id: u64) -> Option<Flight> {
+        self.flights.lock().expect("no code panics here").aloft.remove(&wire_id)
+    }
+
+    /// Requests of which the caller has seen chunks.
+    pub(crate) fn streamed(&self) -> Vec<RequestId> {
+        let flights = self.flights.lock().expect("no code panics here");
+        let streamed = flights.aloft.values().filter(|flight| flight.exchange.streamed());
+        streamed.map(|flight| flight.exchange.id).collect()
+    }
+
+    /// A sign of life, if one is being waited for.
+    pub(crate) fn heard(&self) -> Option<Event> {
+        let waited =
+            self.listening.load(Ordering::Relaxed) && self.listening.swap(false, Ordering::Relaxed);
+        waited.then_some(Event::ProcessHeard { process: self.process })
+    }
+
+    pub(crate) fn on_message(&self, message: FromWorker) -> Result<Reaction, Offence> {
+        match message {
+            FromWorker::Ready(ready) => Ok(Reaction::Report(self.open(&ready))),
+            FromWorker::Message { id, body, .. } => self.on_chunk(id, body),
+            FromWorker::Complete { id, body, .. } => {
+                self.on_terminal(id, Answer::Completed, Ok(body))
+            }
+            FromWorker::Error { id, error, .. } => {
+                let answer = Answer::Failed { retryable: error.retryable };
+                self.on_terminal(id, answer, Err(worker_error(*error)))
+            }
+            FromWorker::Cancelled { id, started, .. } => {
+                let began =
+                    if started { ostler_core::Started::Yes } else { ostler_core::Started::No };
+                let error = Failure::Cancelled { started: began }.into();
+                self.on_terminal(id, Answer::Cancelled { started }, Err(error))
+            }
+            FromWorker::Log(log) => {
+                self.output.note(&log.message);
+                tracing::info!(target: "ostler::worker", worker = &*self.name, "{}", log.message);
+                Ok(Reaction::Nothing)
+            }
+            FromWorker::Retire { reason } => {
+                tracing::info!(worker = &*self.name, reason, "worker asks to be replaced");
+                Ok(Reaction::Report(Event::RetireAsked { process: self.process }))
+            }
+            FromWorker::Call(call) => {
+                self.say(ToWorker::CallResult {
+                    call_id: call.call_id,
+                    outcome: Err(no_calls_back()),
+                });
+                Ok(Reaction::Nothing)
+            }
+            FromWorker::Pong { .. }
+            | FromWorker::HealthOk(_)
+            | FromWorker::HealthFailed { .. }
+            | FromWorker::ShutdownAck
+            | FromWorker::Session { .. } => Ok(Reaction::Nothing),
+            FromWorker::Control { .. }
+            | FromWorker::Progress { .. }
+            | FromWorker::Metric(_)
+            | FromWorker::TraceResult { .. }
+            | FromWorker::Unknown { .. } => {
+                self.ignored.fetch_add(1, Ordering::Relaxed);
+                Ok(Reaction::Nothing)
+            }
+        }
+    }
+
+    fn open(&self, ready: &Ready) -> Event {
+        let functions = ready.functions.iter().zip(0..).map(|(f, index)| (f.name.clone(), index));
+        let is_worker =
+            ready.pid.is_none_or(|pid| i64::from(pid) == i64::from(self.pid) || pid == 2);
+        drop(self.opened.set(Opened {
+            wire: ready.wire,
+            control: ready.control && self.control.get().is_some(),
+            honours_credit: ready.honours_credit(),
+            // Only the process itself is signalled, never what a wrapper says it started.
+            cancel_signal: ready.cancel_signal.filter(|_| is_worker),
+            functions: functions.collect(),
+        }));
+        let heartbeat = ready.wire == Wire::Binary;
+        let ready = CoreReady { capacity: Some(ready.capacity), heartbeat };
+        Event::ProcessReady { process: self.process, ready }
+    }
+
+    fn on_chunk(&self, wire_id: u64, body: Body) -> Result<Reaction, Offence> {
+        let exchange = {
+            let flights = self.flights.lock().expect("no code panics here");
+            match flights.aloft.get(&wire_id) {
+                Some(flight) => Arc::clone(&flight.exchange),
+                None if wire_id <= flights.last_id => {
+                    self.ignored.fetch_add(1, Ordering::Relaxed);
+                    return Ok(Reaction::Nothing);
+                }
+                None => return Err(format!("a chunk for request {wire_id}, which it never got")),
+            }
+        };
+        let has_room = exchange.push_chunk(body);
+        let honours = self.opened.get().is_some_and(|opened| opened.honours_credit);
+        Ok(if has_room || honours { Reaction::Nothing } else { Reaction::WaitFor(exchange) })
+    }
+
+    fn on_terminal(
+        &self,
+        wire_id: u64,
+        answer: Answer,
+        result: Result<Body, CallError>,
+    ) -> Result<Reaction, Offence> {
+        let Some(flight) = self.land(wire_id) else {
+            return Err(format!("an answer to request {wire_id}, which it does not hold"));
+        };
+        flight.exchange.keep_answer(result);
+        Ok(Reaction::Report(self.answered(&flight, answer)))
+    }
+
+    fn answered(&self, flight: &Flight, answer: Answer) -> Event {
+        Event::Answered {
+            process: self.process,
+            request: flight.exchange.id,
+            attempt: flight.attempt,
+            answer,
+            streamed: flight.exchange.streamed(),
+        }
+    }
+}
+
+impl Speller for Link {
+    fn encoder(&self) -> Encoder {
+        Encoder::new(self.wire().unwrap_or_default(), self.limits)
+    }
+
+    fn spell(&self, outgoing: Outgoing) -> ToWorker {
+        let (wire_id, exchange, deadline, tries) = match outgoing {
+            Outgoing::Message(message) => return message,
+            Outgoing::Query { wire_id, exchange, deadline, tries } => {
+                (wire_id, exchange, deadline, tries)
+            }
+        };
+        let index = self.opened.get().and_then(|opened| {
+            let binary = opened.wire == Wire::Binary;
+            opened.functions.get(&*exchange.function).filter(|_| binary).copied()
+        });
+        let left = deadline.since(self.clock.now()).as_millis();
+        ToWorker::Query(Query {
+            id: wire_id,
+            function: match index {
+                Some(index) => Function::Index(index),
+                None => Function::Named(exchange.function.to_string()),
+            },
+            stream: exchange.stream,
+            deadline_ms: NonZeroU32::new(u32::try_from(left).unwrap_or(u32::MAX).max(1)),
+            body: exchange.body.clone(),
+            context: context(&exchange, tries),
+        })
+    }
+}
+
+fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
+    if exchange.details.is_none() && tries == 0 {
+        return None;
+    }
+    let details = exchange.details.as_deref().cloned().unwrap_or_default();
+    Some(Box::new(Context {
+        attempt: tries + 1,
+        traceparent: details.traceparent,
+        request_id: details.request_id,
+        idempotent: details.idempotent,
+        ..Context::default()
+    }))
+}
+
+/// What a worker calls an error decides whether anything ran.
+fn worker_error(error: WorkerError) -> CallError {
+    match error.code.as_str() {
+        WorkerError::INVALID_ARGUMENTS | WorkerError::FUNCTION_NOT_FOUND if !error.started => {
+            Refused::Arguments(error).into()
+        }
+        _ => Failure::Application(error).into(),
+    }
+}
+
+fn no_calls_back() -> JsonText {
+    let problem = r#"{"code":"not_available","detail":"this server does not serve calls from workers","retryable":false}"#;
+    JsonText::parse(problem).expect("it is JSON")
+}

@@ -1,0 +1,64 @@
+//! The `ostler` command: arguments in, an exit code out.
+//!
+//! Separate from the library so that nothing of it is needed to embed a pool. Commands talk to a
+//! running server over HTTP only; what they print for people is made safe for a terminal first.
+
+mod args;
+mod call;
+mod client;
+mod doctor;
+mod endpoint;
+mod exit;
+mod output;
+mod payload;
+mod problem;
+mod serve;
+mod stats;
+mod status;
+mod stop;
+mod table;
+
+use std::ffi::OsString;
+use std::future::Future;
+
+use clap::Parser as _;
+
+pub use exit::Exit;
+
+use args::{Args, Command};
+use exit::Failure;
+
+/// Runs the command that the arguments ask for.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
+    let args = match Args::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(error) => return usage(&error),
+    };
+    let result = match args.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Call(args) => block_on(call::run(&args)),
+        Command::Status(args) => block_on(status::run(&args)),
+        Command::Doctor(args) => block_on(doctor::run(&args)),
+        Command::Stop(args) => block_on(stop::run(&args)),
+    };
+    result.unwrap_or_else(|failure| failure.report())
+}
+
+/// Help and version are answers, everything else that clap says is a mistake in the arguments.
+fn usage(error: &clap::Error) -> Exit {
+    let printed = error.print();
+    match error.use_stderr() {
+        true => Exit::Usage,
+        false if printed.is_err() => Exit::Failed,
+        false => Exit::Ok,
+    }
+}
+
+/// A client command waits for one server; one thread is plenty.
+fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?
+        .block_on(command)
+}

@@ -1,0 +1,92 @@
+//! What `GET /api/stats` says, as far as the command line shows it.
+//!
+//! Every member is optional: a command of one version should make sense of a server of another.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use hyper::Method;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::client::Client;
+use super::exit::Failure;
+use super::problem;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Stats {
+    pub server: Server,
+    pub pools: Vec<Pool>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Server {
+    pub version: String,
+    pub uptime_seconds: f64,
+    pub pid: Option<u32>,
+    pub listen: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Pool {
+    pub name: String,
+    pub lifecycle: String,
+    pub occupancy: String,
+    pub containment: Containment,
+    pub size: u64,
+    pub queue_length: u64,
+    pub running: u64,
+    /// Why the pool is not well, where the server says so.
+    pub reason: Option<String>,
+    pub workers: Vec<Worker>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Containment {
+    pub level: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Worker {
+    pub name: String,
+    pub status: String,
+    pub phase: Option<String>,
+    pub health: Option<String>,
+    pub generation: Option<u64>,
+    pub pid: Option<u64>,
+    pub capacity: u64,
+    pub load: u64,
+    pub requests: BTreeMap<String, Value>,
+    pub started_at: Option<String>,
+    pub memory: Option<u64>,
+}
+
+impl Worker {
+    /// Requests that have ended, whatever their outcome.
+    pub fn ended(&self) -> u64 {
+        let total = self.requests.get("total").and_then(Value::as_u64);
+        total.unwrap_or_else(|| self.requests.values().filter_map(Value::as_u64).sum())
+    }
+}
+
+/// The server's answer, as it came.
+pub(super) async fn ask(client: &mut Client) -> Result<Bytes, Failure> {
+    let (status, body) = client.ask(Method::GET, "/api/stats", Bytes::new()).await?;
+    match status.is_success() {
+        true => Ok(body),
+        false => Err(problem::failure(status, &body)),
+    }
+}
+
+pub(super) fn parse(body: &[u8]) -> Result<Stats, Failure> {
+    serde_json::from_slice(body).map_err(|error| {
+        Failure::failed(format!(
+            "the server's answer is not understood ({error}); is it of another version? see: ostler status --json"
+        ))
+    })
+}

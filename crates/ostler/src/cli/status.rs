@@ -1,0 +1,190 @@
+//! `ostler status`: the pools and workers of a running server, for people.
+
+use jiff::Timestamp;
+
+use super::args::StatusArgs;
+use super::client::Client;
+use super::endpoint::Endpoint;
+use super::exit::{Exit, Failure};
+use super::output;
+use super::stats::{self, Pool, Server, Stats, Worker};
+use super::table::Table;
+use crate::text::one_line;
+
+pub(super) async fn run(args: &StatusArgs) -> Result<Exit, Failure> {
+    let mut client = Client::connect(Endpoint::find(&args.server)?).await?;
+    let body = stats::ask(&mut client).await?;
+    let stats = stats::parse(&body)?;
+    match args.json {
+        true => output::pass_on_line(&body)?,
+        false => output::print(&render(&stats, Timestamp::now()))?,
+    }
+    match stats.pools.iter().any(|pool| ailment(pool).is_some()) {
+        true => Ok(Exit::Degraded),
+        false => Ok(Exit::Ok),
+    }
+}
+
+fn render(stats: &Stats, now: Timestamp) -> String {
+    let mut out = heading(&stats.server);
+    out.push('\n');
+    out.push_str(&pools(&stats.pools));
+    if stats.pools.iter().any(|pool| !pool.workers.is_empty()) {
+        out.push('\n');
+        out.push_str(&workers(&stats.pools, now));
+    }
+    let ailments: Vec<String> = stats.pools.iter().filter_map(ailment).collect();
+    if !ailments.is_empty() {
+        out.push('\n');
+        for ailment in ailments {
+            out.push_str(&ailment);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn heading(server: &Server) -> String {
+    let mut parts = vec![format!("ostler {}", server.version)];
+    parts.extend(server.listen.as_ref().map(|listen| {
+        let scheme = if listen.contains("://") { "" } else { "http://" };
+        format!("{scheme}{listen}")
+    }));
+    parts.extend(server.pid.map(|pid| format!("pid {pid}")));
+    parts.push(format!("up {}", age(server.uptime_seconds)));
+    format!("{}\n", one_line(&parts.join("  ")))
+}
+
+fn pools(pools: &[Pool]) -> String {
+    let mut table =
+        Table::new(["POOL", "STATE", "OCCUPANCY", "WORKERS", "RUNNING", "QUEUED", "CONTAINMENT"]);
+    for pool in pools {
+        let serving = pool.workers.iter().filter(|worker| serves(worker)).count();
+        table.row([
+            pool.name.clone(),
+            pool.lifecycle.clone(),
+            pool.occupancy.clone(),
+            format!("{serving}/{}", pool.size),
+            pool.running.to_string(),
+            pool.queue_length.to_string(),
+            pool.containment.level.clone(),
+        ]);
+    }
+    table.render()
+}
+
+fn workers(pools: &[Pool], now: Timestamp) -> String {
+    let mut table = Table::new([
+        "WORKER", "STATUS", "PHASE", "HEALTH", "PID", "LOAD", "REQUESTS", "MEMORY", "UP",
+    ]);
+    for worker in pools.iter().flat_map(|pool| &pool.workers) {
+        table.row([
+            incarnation(worker),
+            worker.status.clone(),
+            or_dash(worker.phase.clone()),
+            or_dash(worker.health.clone()),
+            or_dash(worker.pid.map(|pid| pid.to_string())),
+            format!("{}/{}", worker.load, worker.capacity),
+            worker.ended().to_string(),
+            or_dash(worker.memory.map(memory)),
+            or_dash(worker.started_at.as_deref().and_then(|at| since(at, now))),
+        ]);
+    }
+    table.render()
+}
+
+fn incarnation(worker: &Worker) -> String {
+    match worker.generation {
+        Some(generation) => format!("{}#{generation}", worker.name),
+        None => worker.name.clone(),
+    }
+}
+
+fn serves(worker: &Worker) -> bool {
+    matches!(worker.phase.as_deref(), Some("ready" | "busy"))
+}
+
+/// Why a pool is not well, if it is not.
+fn ailment(pool: &Pool) -> Option<String> {
+    let failed = count(pool, |worker| worker.status == "FAILED");
+    let degraded = count(pool, |worker| worker.phase.as_deref() == Some("degraded"));
+    let what = match pool.lifecycle.as_str() {
+        state @ ("failed" | "degraded") => format!("the pool is {state}"),
+        _ if failed > 0 => format!("{failed} of {} workers gave up", pool.workers.len()),
+        _ if degraded > 0 => format!("{degraded} of {} workers are degraded", pool.workers.len()),
+        _ => return None,
+    };
+    let reason = pool.reason.as_ref().map(|reason| format!(": {reason}"));
+    Some(one_line(&format!("{}: {what}{}", pool.name, reason.unwrap_or_default())))
+}
+
+fn count(pool: &Pool, which: impl Fn(&Worker) -> bool) -> usize {
+    pool.workers.iter().filter(|worker| which(worker)).count()
+}
+
+fn or_dash(cell: Option<String>) -> String {
+    cell.filter(|cell| !cell.is_empty()).unwrap_or_else(|| "-".to_owned())
+}
+
+fn since(at: &str, now: Timestamp) -> Option<String> {
+    let at: Timestamp = at.parse().ok()?;
+    Some(age(now.duration_since(at).as_secs_f64()))
+}
+
+/// The two largest units of a time span: `3h 12m`.
+fn age(seconds: f64) -> String {
+    let seconds = seconds.max(0.0) as u64;
+    let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{rest}s"),
+        (0, 0, _) => format!("{minutes}m {rest}s"),
+        (0, _, _) => format!("{hours}h {minutes}m"),
+        _ => format!("{days}d {hours}h"),
+    }
+}
+
+fn memory(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_show_their_two_largest_units() {
+        for (seconds, shown) in
+            [(-1.0, "0s"), (59.9, "59s"), (61.0, "1m 1s"), (3_600.0, "1h 0m"), (90_000.0, "1d 1h")]
+        {
+            assert_eq!(age(seconds), shown);
+        }
+    }
+
+    #[test]
+    fn a_pool_is_unwell_when_it_or_a_worker_failed_or_is_degraded() {
+        let worker = |status: &str, phase: &str| Worker {
+            status: status.to_owned(),
+            phase: Some(phase.to_owned()),
+            ..Worker::default()
+        };
+        let pool = |lifecycle: &str, worker| Pool {
+            name: "py".to_owned(),
+            lifecycle: lifecycle.to_owned(),
+            workers: vec![worker],
+            ..Pool::default()
+        };
+        assert_eq!(ailment(&pool("running", worker("RUNNING", "busy"))), None);
+        assert_eq!(ailment(&pool("starting", worker("RUNNING", "starting"))), None);
+        for unwell in [
+            pool("failed", worker("RUNNING", "ready")),
+            pool("running", worker("FAILED", "dead")),
+            pool("running", worker("RUNNING", "degraded")),
+        ] {
+            assert!(ailment(&unwell).is_some(), "{unwell:?}");
+        }
+    }
+}

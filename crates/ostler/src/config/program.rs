@@ -1,0 +1,102 @@
+//! What a pool's workers run: a Python file, or any command.
+
+use std::path::{Path, PathBuf};
+
+use super::section::Section;
+
+/// The interpreter where none is set; found through `PATH`.
+pub const DEFAULT_INTERPRETER: &str = "python3";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    Python { file: PathBuf, interpreter: PathBuf },
+    Command { argv: Vec<String> },
+}
+
+impl Program {
+    /// A Python file under the default interpreter.
+    pub fn python(file: PathBuf) -> Self {
+        Self::Python { file, interpreter: DEFAULT_INTERPRETER.into() }
+    }
+
+    /// Stands in while the rest of a pool is read; never part of a configuration.
+    pub(super) fn placeholder() -> Self {
+        Self::Command { argv: Vec::new() }
+    }
+
+    pub(super) fn read(section: &Section<'_>) -> Option<Self> {
+        // Both are asked for, so that both are known keys whichever is used.
+        let python = section.value("python").map(|_| section.string("python"));
+        let command = section.value("command").map(|_| section.strings("command"));
+        let interpreter = section.string("interpreter");
+        match (python, command) {
+            (Some(_), Some(_)) => {
+                section.blame(
+                    format!("{} has both `python` and `command`", section.title()),
+                    "keep the one that starts the workers",
+                );
+                None
+            }
+            (None, None) => {
+                section.blame(
+                    format!("{} does not say what to run", section.title()),
+                    "add `python = \"file.py\"` or `command = [\"program\", \"argument\"]`",
+                );
+                None
+            }
+            (Some(file), None) => Some(Self::Python {
+                file: python_file(section, file?),
+                interpreter: interpreter.map_or_else(
+                    || DEFAULT_INTERPRETER.into(),
+                    |text| executable(section, text.get_ref()),
+                ),
+            }),
+            (None, Some(argv)) => {
+                if let Some(interpreter) = interpreter {
+                    section.reading().note(
+                        interpreter.span(),
+                        "`interpreter` has no meaning beside `command`",
+                        Some("make it the first word of `command`".to_owned()),
+                    );
+                }
+                command_line(section, argv?)
+            }
+        }
+    }
+}
+
+fn python_file(section: &Section<'_>, text: toml::Spanned<String>) -> PathBuf {
+    let around = section.reading().around;
+    let file = around.root.join(text.get_ref());
+    if !(around.exists)(&file) {
+        section.reading().note(
+            text.span(),
+            format!("no such file: {}", file.display()),
+            Some("paths are relative to the configuration's directory".to_owned()),
+        );
+    }
+    file
+}
+
+fn command_line(section: &Section<'_>, words: Vec<toml::Spanned<String>>) -> Option<Program> {
+    let mut argv: Vec<String> = words.into_iter().map(toml::Spanned::into_inner).collect();
+    let empty = argv.first().is_none_or(String::is_empty);
+    if empty || argv.iter().any(|word| word.contains('\0')) {
+        section.reading().note(
+            section.span_of("command"),
+            "`command` must begin with a program, and no word may hold a zero byte",
+            Some("write for example [\"node\", \"worker.js\"]".to_owned()),
+        );
+        return None;
+    }
+    argv[0] = executable(section, &argv[0]).to_string_lossy().into_owned();
+    Some(Program::Command { argv })
+}
+
+/// A bare word is looked for in `PATH` when it starts; a path is relative to the configuration.
+fn executable(section: &Section<'_>, text: &str) -> PathBuf {
+    match text.contains('/') {
+        true => section.reading().around.root.join(text),
+        false => Path::new(text).to_owned(),
+    }
+}

@@ -1,0 +1,5 @@
+//! Pools of warm worker processes: the library and the command.
+
+pub mod cli;
+pub mod config;
+mod text;

@@ -1,0 +1,143 @@
+"""What the worker's loop costs beside the plainest loop that could do its job.
+
+    python3 sdk/python/bench/echo.py [rounds]
+
+Runs the same client against a bare blocking loop (frame in, frame out, no
+functions, no cancel) and against real workers, interleaved, and prints the
+median rates and their ratio to the bare loop.
+"""
+
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(HERE)
+sys.path.insert(0, PACKAGE)
+
+from ostler import wire  # noqa: E402
+
+BARE = """
+import socket, struct, sys
+header = struct.Struct("<IBBHQII")
+unpack, pack = header.unpack_from, header.pack
+sock = socket.socket(fileno=int(sys.argv[1]))
+recv, send = sock.recv, sock.sendall
+send(b'{"type":"ready"}\\n')
+
+def echo(data):
+    return data
+
+left = b""
+while True:
+    d = recv(65536)
+    if not d:
+        break
+    if left:
+        d = left + d
+    off, total = 0, len(d)
+    while total - off >= 24:
+        length, kind, flags, code, rid, a, b = unpack(d, off)
+        end = off + 4 + length
+        if end > total:
+            break
+        body = echo(d[off + 24:end])
+        send(pack(20 + len(body), 0x84, flags, 0, rid, 0, 0) + body)
+        off = end
+    left = d[off:] if off < total else b""
+"""
+
+FUNCTIONS = """
+import ostler
+
+@ostler.function
+def raw(data: bytes):
+    return data
+
+@ostler.function
+def echo(data):
+    return data
+"""
+
+
+class Peer:
+    """A worker process at the other end of a socket pair."""
+
+    def __init__(self, command, **environ):
+        self.data, far = socket.socketpair()
+        self.control, far_control = socket.socketpair()
+        numbers = {"FD": far.fileno(), "CTL": far_control.fileno()}
+        command = [part.format(**numbers) for part in command]
+        environ = {key: value.format(**numbers) for key, value in environ.items()}
+        keep = (far.fileno(), far_control.fileno())
+        self.process = subprocess.Popen(command, env={**os.environ, **environ}, pass_fds=keep)
+        far.close()
+        far_control.close()
+        while not self.data.recv(65536).endswith(b"\n"):
+            pass
+
+    def rate(self, frame, depth, seconds):
+        """Answers per second with ``depth`` requests in flight."""
+        batch, size = frame * depth, len(frame) * depth
+        done, end = 0, time.perf_counter() + seconds
+        began = time.perf_counter()
+        while time.perf_counter() < end:
+            self.data.sendall(batch)
+            got = 0
+            while got < size:
+                got += len(self.data.recv(65536))
+            done += depth
+        return done / (time.perf_counter() - began)
+
+    def close(self):
+        self.data.close()
+        self.control.close()
+        self.process.wait()
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "functions.py")
+        with open(path, "w") as file:
+            file.write(FUNCTIONS)
+        environ = {
+            "PYTHONPATH": PACKAGE,
+            "OSTLER_FD": "{FD}",
+            "OSTLER_CTL_FD": "{CTL}",
+            "OSTLER_WIRES": "binary,ndjson",
+        }
+        bare = Peer([sys.executable, "-c", BARE.replace("{", "{{").replace("}", "}}"), "{FD}"])
+        worker = Peer([sys.executable, "-m", "ostler.worker", path], **environ)
+        text = b'"' + b"x" * 62 + b'"'
+        cases = {
+            "bare loop": (bare, wire.encode(wire.QUERY, 1, wire.RAW, body=text)),
+            "worker, bytes": (worker, wire.encode(wire.QUERY, 1, wire.RAW, body=text)),
+            "worker, JSON": (worker, wire.encode(wire.QUERY, 1, 0, body=text, code=1)),
+        }
+        for depth in (1, 2, 16):
+            report(depth, measure(cases, depth, rounds))
+        bare.close()
+        worker.close()
+
+
+def measure(cases, depth, rounds):
+    rates = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, (peer, frame) in cases.items():
+            rates[name].append(peer.rate(frame, depth, 0.4))
+    return {name: statistics.median(values) for name, values in rates.items()}
+
+
+def report(depth, rates):
+    base = rates["bare loop"]
+    for name, rate in rates.items():
+        print(f"depth {depth:2}  {name:14} {rate:9.0f}/s  {rate / base:.2f}")
+
+
+if __name__ == "__main__":
+    main()

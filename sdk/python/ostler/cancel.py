@@ -1,0 +1,255 @@
+"""Who may interrupt the handler, and when.
+
+The main thread alone writes ``armed`` (the id whose user code runs, 0
+otherwise) and ``masked`` (depth of regions that must not be torn). Whoever
+reads the control stream puts ids into ``cancelled`` and then signals main; it
+never judges whether main is busy, because that judgement is what races. The
+signal handler runs in the main thread between two bytecodes, so its look at
+``armed`` and its raise are one step as far as main can tell:
+
+    raise only if armed is set, is in ``cancelled`` (or the worker stops), and
+    nothing is masked; clear armed first, so that it strikes once.
+
+Who answers a request that was cancelled before it began is settled by
+``claims.setdefault``: main publishes ``current`` before it looks into
+``cancelled``, the control side adds the id before it looks at ``current``, so
+at least one of them sees the other.
+
+This module knows no sockets; the worker gives it the callables it needs.
+"""
+
+import signal
+import sys
+import threading
+
+from .errors import Cancelled
+
+SIGNAL = getattr(signal, "SIGURG", None)
+MAIN, CONTROL = "main", "control"
+
+# Beyond every wire id: its presence makes main look before each request.
+STOP_MARK = 1 << 64
+
+IMPORT_RETRY = 0.005
+IMPORT_RETRIES = 800  # 4 s: less than the usual grace of a cancel
+LOST_RETRY = 0.002
+NUDGE = 0.01
+NUDGE_MAX = 1.0
+
+_IMPORTING = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
+
+def free_threaded():
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is not None and not enabled()
+
+
+class _NoLock:
+    """With a GIL, program order is order enough."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+class Interrupts:
+    """The state of one worker's main thread towards cancel and stop."""
+
+    __slots__ = (
+        "armed",
+        "cancelled",
+        "claims",
+        "closing",
+        "current",
+        "deferred",
+        "drain",
+        "floor",
+        "later",
+        "main",
+        "masked",
+        "order",
+        "overdue",
+        "seen",
+        "stopping",
+        "task_cancel",
+    )
+
+    def __init__(self):
+        self.armed = 0
+        self.masked = 0
+        self.current = 0
+        self.cancelled = set()
+        self.claims = {}
+        self.stopping = None
+        self.closing = 0
+        self.overdue = 0
+        self.deferred = 0
+        self.seen = 0
+        self.task_cancel = None
+        self.main = threading.get_ident()
+        self.drain = lambda: None
+        self.later = lambda delay, action: None
+        self.floor = None
+        self.order = threading.RLock() if free_threaded() else _NoLock()
+
+    # The main thread's side.
+
+    def publish(self, rid):
+        """From here on ``rid`` is main's; later cancels of it interrupt main."""
+        with self.order:
+            self.current = rid
+
+    def blocked(self, rid):
+        """May ``rid`` not begin? Called while armed and ``cancelled`` is not empty."""
+        # From a copy: the control thread adds to the live set meanwhile.
+        for old in tuple(self.cancelled):
+            if old < rid:
+                self.cancelled.discard(old)
+                self.claims.pop(old, None)
+        return rid in self.cancelled or self.stopping is not None
+
+    def is_cancelled(self, rid):
+        return rid in self.cancelled or self.stopping is not None
+
+    def claim(self, rid, who):
+        """True for exactly one caller per request: the one who answers it."""
+        return self.claims.setdefault(rid, who) is who
+
+    def check(self):
+        """Raise now if a cancel came while masked."""
+        rid = self.armed
+        if rid and not self.masked and self.is_cancelled(abs(rid)):
+            self.strike()
+
+    def strike(self):
+        self.armed = 0
+        if self.task_cancel is not None:
+            self.task_cancel()
+            return
+        raise Cancelled(self.stopping or "cancelled")
+
+    def mark_stop(self):
+        """After ``stopping`` was set: main looks before each request from now on."""
+        self.cancelled.add(STOP_MARK)
+
+    def disown(self):
+        """In a forked child: nothing here concerns it any more."""
+        self.armed = self.masked = self.current = self.closing = 0
+        self.cancelled.clear()
+        self.claims.clear()
+        self.stopping = self.task_cancel = None
+        self.drain = lambda: None
+        self.later = lambda delay, action: None
+
+    # The control side, in whichever thread reads control.
+
+    def on_cancel(self, rid):
+        """Note a cancel. True: it had not begun and the caller must answer it."""
+        with self.order:
+            self.cancelled.add(rid)
+            current = self.current
+        if rid > current:
+            return rid not in self.claims and self.claim(rid, CONTROL)
+        if rid < current:
+            self.cancelled.discard(rid)
+        else:
+            self.poke()
+        return False
+
+    def poke(self):
+        """Make the main thread run the signal handler."""
+        if SIGNAL is not None and threading.get_ident() != self.main:
+            self.nudge(self.seen, NUDGE)
+
+    def nudge(self, seen, delay):
+        """Signal main, and again until its handler has run.
+
+        A signal that comes between main's last look and the system call that
+        it is about to block in is not noticed before that call returns.
+        """
+        signal.pthread_kill(self.main, SIGNAL)
+
+        def again():
+            if self.seen == seen and (self.armed or self.closing):
+                self.nudge(seen, min(2 * delay, NUDGE_MAX))
+
+        self.later(delay, again)
+
+    # The signal's side, always in the main thread.
+
+    def on_signal(self, _signum, frame):
+        self.seen += 1
+        self.masked += 1
+        try:
+            self.drain()
+        finally:
+            self.masked -= 1
+        self.judge(frame)
+
+    def judge(self, frame):
+        if self.masked:
+            return
+        if self.closing and self.overdue == self.closing:
+            self.closing = 0
+            raise Cancelled("the generator took too long to close")
+        rid = self.armed
+        if not rid or not self.is_cancelled(abs(rid)):
+            return
+        if rid < 0 and inside(frame, _LOST_CODE, self.floor):
+            self.later(LOST_RETRY, self.poke)
+        elif self.deferred < IMPORT_RETRIES and importing(frame, self.floor):
+            # A module torn in its import can stay unusable for good.
+            self.deferred += 1
+            self.later(IMPORT_RETRY, self.poke)
+        else:
+            self.deferred = 0
+            self.strike()
+
+    def install(self):
+        if SIGNAL is not None:
+            signal.signal(SIGNAL, self.on_signal)
+        sys.unraisablehook = _unraisable_hook(self, sys.unraisablehook)
+
+
+def importing(frame, floor):
+    """Is an import under way between ``frame`` and the worker's loop?"""
+    while frame is not None and frame.f_code is not floor:
+        if frame.f_code.co_filename in _IMPORTING:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def inside(frame, code, floor):
+    while frame is not None and frame.f_code is not floor:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _LostCancel:
+    """Python swallows what is raised in ``__del__`` and weakref callbacks."""
+
+    def __init__(self, state, previous):
+        self.state = state
+        self.previous = previous
+
+    def __call__(self, unraisable):
+        state = self.state
+        if not isinstance(unraisable.exc_value, Cancelled):
+            return self.previous(unraisable)
+        if threading.get_ident() == state.main and state.current:
+            state.later(LOST_RETRY, state.poke)
+            # Negative: armed again, but the cancel was lost once. Last, so
+            # that it does not strike in here and get lost again.
+            state.armed = -state.current
+
+
+_LOST_CODE = _LostCancel.__call__.__code__
+
+
+def _unraisable_hook(state, previous):
+    return _LostCancel(state, previous)

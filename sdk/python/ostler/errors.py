@@ -1,0 +1,50 @@
+"""Exceptions with a meaning on the wire.
+
+Separate so that every other module may import it without a cycle; it knows
+nothing of streams or requests.
+"""
+
+
+class Retryable(Exception):
+    """Raise it to say: this failed, but trying again may work."""
+
+
+class Cancelled(BaseException):
+    """The request was cancelled, or the worker is being stopped.
+
+    It derives from BaseException so that ``except Exception`` lets it pass.
+    """
+
+    def __init__(self, reason="cancelled"):
+        super().__init__(reason)
+        self.reason = reason
+
+
+class CallError(Exception):
+    """A nested call failed; ``problem`` is what the server said about it."""
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.code = problem.get("code", "application_error")
+        self.retryable = bool(problem.get("retryable", False))
+        super().__init__(problem.get("message") or problem.get("detail") or self.code)
+
+
+class Unfit(Exception):
+    """The arguments do not fit the function; it was not started."""
+
+
+class Withdrawn(BaseException):
+    """The request was cancelled before its function began."""
+
+
+class StreamClosed(Exception):
+    """The server closed a stream."""
+
+
+class Unencodable(Exception):
+    """A value that JSON cannot carry; ``value`` is the whole of it."""
+
+    def __init__(self, value, cause):
+        super().__init__(f"{type(value).__name__} cannot be sent as JSON: {cause}")
+        self.value = value

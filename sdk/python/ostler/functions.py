@@ -1,0 +1,91 @@
+"""What a worker file declares: its functions and hooks.
+
+A registry per process, filled by decorators while the file is imported. It
+knows signatures, not streams.
+"""
+
+import inspect
+
+from .arguments import Parameters
+
+
+class Function:
+    """One served function, with its callers made once."""
+
+    def __init__(self, fn, name=None, thread_safe=None):
+        self.fn = fn
+        self.name = name or fn.__name__
+        self.thread_safe = thread_safe
+        self.doc = inspect.getdoc(fn)
+        self.is_async = inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
+        self.streaming = inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn)
+        self.parameters = Parameters(fn)
+        self.call_json = self.parameters.json_caller()
+        self.call_raw = self.parameters.raw_caller()
+
+    @property
+    def plain(self):
+        """Runs to its end inside one ordinary call."""
+        return not (self.is_async or self.streaming)
+
+    def describe(self):
+        """Its entry in ``ready``."""
+        entry = {
+            "name": self.name,
+            "streaming": self.streaming,
+            "parameters": self.parameters.schema(),
+        }
+        if self.doc:
+            entry["doc"] = self.doc[:4096]
+        if self.thread_safe is not None:
+            entry["threadSafe"] = bool(self.thread_safe)
+        return entry
+
+
+class Registry:
+    def __init__(self):
+        self.functions = []
+        self.by_name = {}
+        self.start_hooks = []
+        self.stop_hooks = []
+        self.health_hook = None
+
+    def add(self, function):
+        if function.name in self.by_name:
+            raise ValueError(
+                f"two functions are named {function.name!r}; give one of them another "
+                "name with @ostler.function(name=...)"
+            )
+        self.by_name[function.name] = len(self.functions)
+        self.functions.append(function)
+
+
+registry = Registry()
+
+
+def function(fn=None, *, name=None, thread_safe=None):
+    """Serve a function. Use it bare or with options."""
+    if fn is None:
+        return lambda real: function(real, name=name, thread_safe=thread_safe)
+    registry.add(Function(fn, name, thread_safe))
+    return fn
+
+
+def on_start(fn):
+    """Run ``fn()`` once before the worker says that it is ready."""
+    registry.start_hooks.append(fn)
+    return fn
+
+
+def on_stop(fn):
+    """Run ``fn()`` before the worker leaves."""
+    registry.stop_hooks.append(fn)
+    return fn
+
+
+def health(fn):
+    """Ask ``fn()`` whether the worker is well: False or an exception says no."""
+    registry.health_hook = fn
+    return fn
+
+
