@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::command::{Command, Outcome, Started};
+use crate::command::{Command, Outcome};
 use crate::event::Answer;
 use crate::id::{ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool};
 use crate::process::{Held, Hold, State, Step};
-use crate::request::Place;
+use crate::request::{Past, Place};
 use crate::time::Time;
 use crate::timers::Timer;
 
@@ -29,8 +29,11 @@ impl Pool {
         let ran_for = cx.now.since(held.sent.max(live.last_answer));
         live.last_answer = cx.now;
         live.heard = cx.now;
+        live.pinged = None;
         live.unresponsive = false;
-        promote(live, cx.now);
+        if live.may_have_started(position) {
+            promote(live, cx.now);
+        }
         worker.last_used = cx.now;
         if matches!(answer, Answer::Completed | Answer::Failed { .. }) {
             worker.answered += 1;
@@ -51,9 +54,7 @@ impl Pool {
                 self.counters.moved += 1;
                 self.requeue(cx, id);
             }
-            (_, Answer::NotSent) => {
-                self.resolve(cx, id, Outcome::Cancelled { started: Started::No });
-            }
+            (_, Answer::NotSent) => self.requeue(cx, id),
             (_, Answer::Failed { retryable: true }) => self.retry_or_deliver(cx, id, streamed),
             (_, Answer::Completed | Answer::Failed { .. } | Answer::Cancelled { .. }) => {
                 self.resolve(cx, id, Outcome::Answered);
@@ -64,6 +65,7 @@ impl Pool {
     fn retry_or_deliver(&mut self, cx: &mut Cx<'_>, id: RequestId, streamed: bool) {
         let request = self.requests.get_mut(&id).expect("a live hold has its request");
         request.tries += 1;
+        request.past = Some(Past::Failed);
         let doublings = (request.tries - 1).min(16);
         let at = cx.now.after(self.settings.retry_delay * (1 << doublings));
         let again = request.spec.idempotent
@@ -95,9 +97,9 @@ impl Pool {
         self.service = (self.service * 7 + took) / 8;
     }
 
-    pub(crate) fn send_cancel(cx: &mut Cx<'_>, process: ProcessId, held: &Held) {
+    pub(crate) fn send_cancel(cx: &mut Cx<'_>, process: ProcessId, held: &Held, withdraw: bool) {
         let (request, attempt) = (held.request, held.attempt);
-        cx.push(Command::Cancel { request, attempt, process });
+        cx.push(Command::Cancel { request, attempt, process, withdraw });
     }
 }
 

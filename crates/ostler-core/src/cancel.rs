@@ -80,11 +80,8 @@ impl Pool {
         let live = worker.process_mut().expect("a held request has a live process");
         let position = live.position(id, attempt).expect("it is held there");
         let held = &mut live.held[position];
-        let asked_already = held.hold == Hold::Withdrawing;
         held.hold = Hold::Abandoned { since: cx.now };
-        if !asked_already {
-            Self::send_cancel(cx, process, held);
-        }
+        Self::send_cancel(cx, process, held, false);
         let grace_over = cx.now.after(self.settings.cancel_grace);
         self.timers.set_earlier(Timer::Grace(process.worker), grace_over);
         self.after_release(cx, process.worker);
@@ -124,7 +121,7 @@ impl Pool {
         for held in process.held.iter_mut().skip(capacity) {
             if held.hold == Hold::Live {
                 held.hold = Hold::Withdrawing;
-                Self::send_cancel(cx, process_id, held);
+                Self::send_cancel(cx, process_id, held, true);
             }
         }
     }

@@ -14,7 +14,7 @@ impl Pool {
     /// # Errors
     /// Names the first disagreement.
     pub fn check(&self) -> Result<(), String> {
-        self.roster.check(&self.workers, self.settings.prefetch)?;
+        self.roster.check(&self.workers)?;
         self.check_requests()?;
         self.check_holds()?;
         self.check_leases()?;

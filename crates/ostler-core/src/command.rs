@@ -22,11 +22,13 @@ pub enum Command {
         tries: u32,
         prefetched: bool,
     },
-    /// Tell the worker to let go of a request.
+    /// Tell the worker to let go of a request. `withdraw`: only if it has not begun, because it
+    /// is to run elsewhere.
     Cancel {
         request: RequestId,
         attempt: u32,
         process: ProcessId,
+        withdraw: bool,
     },
     /// The request's one outcome.
     Resolve {

@@ -7,7 +7,7 @@ use crate::event::{RequestSpec, Target};
 use crate::id::{LeaseId, ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold};
-use crate::request::{Place, Request};
+use crate::request::{Past, Place, Request};
 use crate::status::Status;
 use crate::time::Time;
 use crate::timers::Timer;
@@ -20,7 +20,14 @@ impl Pool {
             return cx.push(Command::Refuse { request: id, refusal });
         }
         let deadline = spec.deadline;
-        let request = Request { spec, arrived: cx.now, attempt: 0, tries: 0, place: Place::Queued };
+        let request = Request {
+            spec,
+            arrived: cx.now,
+            attempt: 0,
+            tries: 0,
+            past: None,
+            place: Place::Queued,
+        };
         let twice = self.requests.insert(id, request);
         assert!(twice.is_none(), "a request arrives once");
         if deadline <= cx.now {
@@ -76,12 +83,20 @@ impl Pool {
     }
 
     fn saturation(&self, now: Time) -> Refusal {
-        let oldest = self.queue.oldest().and_then(|id| self.requests.get(&id));
         Refusal::Saturated {
             queued: self.queued as u32,
             busy: self.workers.values().map(|worker| worker.load() as u32).sum(),
-            oldest: oldest.map_or(Duration::ZERO, |request| now.since(request.arrived)),
+            oldest: self.oldest_waits(now),
         }
+    }
+
+    /// How long the first of all queues has waited.
+    pub(crate) fn oldest_waits(&self, now: Time) -> Duration {
+        let own = self.own.values().filter_map(|queue| queue.oldest());
+        let leased = self.leases.values().filter_map(|lease| lease.oldest());
+        let oldest = self.queue.oldest().into_iter().chain(own).chain(leased).min();
+        let oldest = oldest.and_then(|id| self.requests.get(&id));
+        oldest.map_or(Duration::ZERO, |request| now.since(request.arrived))
     }
 
     pub(crate) fn enqueue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
@@ -131,12 +146,26 @@ impl Pool {
 
     /// Back to the queue, or to the refusal that fits: what it waited for may be gone.
     pub(crate) fn requeue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
-        let request = &self.requests[&id];
-        let ran = request.tries > 0;
-        match self.refusal_for(request.spec.target) {
-            None => self.enqueue(cx, id),
-            Some(refusal) if !ran => self.refuse(cx, id, refusal),
-            Some(_) => self.resolve(cx, id, Outcome::Cancelled { started: Started::Yes }),
+        let target = self.requests[&id].spec.target;
+        if let Some(refusal) = self.refusal_for(target) {
+            return self.turn_away(cx, id, refusal);
+        }
+        self.enqueue(cx, id);
+        if let Target::Lease(lease, place) = target {
+            let place = self.leases.get(&lease).and_then(|lease| lease.place(place));
+            let worker = place.expect("checked by `refusal_for`").process.worker;
+            self.feed_places(cx, worker);
+        }
+    }
+
+    /// There is no other attempt: a refusal if it never ran, else how the last attempt ended.
+    pub(crate) fn turn_away(&mut self, cx: &mut Cx<'_>, id: RequestId, refusal: Refusal) {
+        match self.requests[&id].past {
+            None => self.refuse(cx, id, refusal),
+            Some(Past::Failed) => self.resolve(cx, id, Outcome::Answered),
+            Some(Past::Lost { exit, reason }) => {
+                self.resolve(cx, id, Outcome::Lost { exit, reason, started: Started::Unknown });
+            }
         }
     }
 
@@ -154,6 +183,9 @@ impl Pool {
         while let Some(worker) = self.roster.best() {
             let Some(request) = self.queue.pop() else { break };
             self.queued -= 1;
+            if self.expire(cx, request) {
+                continue;
+            }
             self.assign(cx, request, worker, None);
         }
         if !self.waiting_leases.is_empty() {
@@ -172,9 +204,22 @@ impl Pool {
                     self.own.remove(&worker);
                 }
                 self.queued -= 1;
-                self.assign(cx, request, worker, None);
+                if !self.expire(cx, request) {
+                    self.assign(cx, request, worker, None);
+                }
             }
         }
+    }
+
+    /// Its deadline passed while it waited: it never runs.
+    pub(crate) fn expire(&mut self, cx: &mut Cx<'_>, id: RequestId) -> bool {
+        let request = &self.requests[&id];
+        let expired = cx.now >= request.spec.deadline;
+        if expired {
+            let started = if request.tries > 0 { Started::Yes } else { Started::No };
+            self.resolve(cx, id, Outcome::TimedOut { phase: Waiting::Queue, started });
+        }
+        expired
     }
 
     /// Behind short calls the next one should already lie in the worker's stream.
@@ -182,9 +227,12 @@ impl Pool {
         if self.queue.is_empty() || self.service >= self.settings.prefetch_below {
             return;
         }
-        while let Some(worker) = self.roster.best_for_prefetch() {
+        while let Some(worker) = self.best_for_prefetch() {
             let Some(request) = self.queue.pop() else { break };
             self.queued -= 1;
+            if self.expire(cx, request) {
+                continue;
+            }
             self.counters.prefetched += 1;
             self.assign(cx, request, worker, None);
             if !self.timers.has(Timer::Patience(worker)) {
@@ -192,6 +240,11 @@ impl Pool {
                 self.timers.set(Timer::Patience(worker), at);
             }
         }
+    }
+
+    /// Whoever waits for one worker in particular is not to be kept waiting by others.
+    fn best_for_prefetch(&self) -> Option<WorkerId> {
+        self.roster.prefetchable().find(|id| !self.own.contains_key(id))
     }
 
     pub(crate) fn assign(

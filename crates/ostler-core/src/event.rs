@@ -128,6 +128,8 @@ pub struct Ready {
     pub capacity: Option<u32>,
     /// Whether it answers pings.
     pub heartbeat: bool,
+    /// Whether it gives back a request that it has not begun, also while it works on another.
+    pub gives_back: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,6 +20,7 @@ impl Pool {
             for worker in self.workers.values_mut() {
                 if let Some(process) = worker.process_mut() {
                     process.heard = cx.now;
+                    process.pinged = None;
                 }
             }
         }
@@ -45,7 +46,8 @@ impl Pool {
             return;
         }
         cx.push(Command::Ping { process: process_id });
-        let silence = cx.now.since(process.heard);
+        let pinged = *process.pinged.get_or_insert(cx.now);
+        let silence = cx.now.since(process.heard.max(pinged));
         let missed = misses(silence, &heartbeat);
         if missed == 0 {
             return;
@@ -76,6 +78,7 @@ impl Pool {
         let Some(worker) = self.current(cx, id) else { return };
         let process = worker.process_mut().expect("checked by `current`");
         process.heard = cx.now;
+        process.pinged = None;
         process.unresponsive = false;
         if process.state == (State::Serving { degraded: true }) {
             process.state = State::Serving { degraded: false };

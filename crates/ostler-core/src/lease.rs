@@ -77,6 +77,16 @@ impl Lease {
         }
     }
 
+    /// The request that has waited longest for one of its places.
+    pub fn oldest(&self) -> Option<RequestId> {
+        match &self.state {
+            Holding::Waiting { .. } => None,
+            Holding::Granted { places } => {
+                places.iter().flatten().filter_map(|place| place.waiting.front()).min().copied()
+            }
+        }
+    }
+
     fn workers(&self) -> Vec<WorkerId> {
         match &self.state {
             Holding::Waiting { reserved } => reserved.clone(),
@@ -154,7 +164,7 @@ impl Pool {
         };
         for request in waiting {
             self.unqueue(request);
-            self.refuse_or_cancel(cx, request, Refusal::NoSuchLease);
+            self.turn_away(cx, request, Refusal::NoSuchLease);
         }
         self.drop_lease(cx, id);
         cx.push(Command::EndLease { lease: id, reason });
@@ -219,9 +229,19 @@ impl Pool {
             };
             let here = places.iter_mut().flatten().find(|place| place.process.worker == worker);
             let Some(place) = here.filter(|place| place.busy.is_none()) else { continue };
-            if let Some(next) = place.waiting.pop_front() {
+            let mut waiting = std::mem::take(&mut place.waiting);
+            while let Some(next) = waiting.pop_front() {
                 self.queued -= 1;
-                self.assign(cx, next, worker, Some(id));
+                if !self.expire(cx, next) {
+                    self.assign(cx, next, worker, Some(id));
+                    break;
+                }
+            }
+            if let Some(Holding::Granted { places }) =
+                self.leases.get_mut(&id).map(|l| &mut l.state)
+            {
+                let here = places.iter_mut().flatten().find(|place| place.process.worker == worker);
+                here.expect("found above").waiting = waiting;
             }
         }
     }
@@ -241,7 +261,7 @@ impl Pool {
                 cx.push(Command::LosePlace { lease: id, place: at as u32 });
                 for request in waiting {
                     self.queued -= 1;
-                    self.refuse_or_cancel(cx, request, Refusal::NoSuchLease);
+                    self.turn_away(cx, request, Refusal::NoSuchLease);
                 }
                 if last {
                     self.end_lease(cx, id, LeaseEnd::Lost);
@@ -250,8 +270,29 @@ impl Pool {
         }
     }
 
+    fn drop_closed_reservations(&mut self, cx: &mut Cx<'_>, id: LeaseId) {
+        let Some(Lease { state: Holding::Waiting { reserved }, .. }) = self.leases.get(&id) else {
+            return;
+        };
+        let closed: Vec<WorkerId> = reserved
+            .iter()
+            .filter(|worker| !self.workers.get(worker).is_some_and(|worker| worker.accepts()))
+            .copied()
+            .collect();
+        for worker in &closed {
+            self.give_back(*worker, id);
+        }
+        if let Some(Lease { state: Holding::Waiting { reserved }, .. }) = self.leases.get_mut(&id) {
+            reserved.retain(|worker| !closed.contains(worker));
+        }
+        for worker in closed {
+            self.after_release(cx, worker);
+        }
+    }
+
     pub(crate) fn reserve_for_the_impatient(&mut self, cx: &mut Cx<'_>) {
         let Some(id) = self.waiting_leases.first().copied() else { return };
+        self.drop_closed_reservations(cx, id);
         let lease = &self.leases[&id];
         if cx.now.since(lease.asked) < self.settings.gang_patience {
             return;
@@ -275,6 +316,7 @@ impl Pool {
     pub(crate) fn grant_what_fits(&mut self, cx: &mut Cx<'_>) {
         let waiting: Vec<LeaseId> = self.waiting_leases.iter().take(LOOK_AHEAD).copied().collect();
         for id in waiting {
+            self.drop_closed_reservations(cx, id);
             let lease = &self.leases[&id];
             let mut workers = lease.workers();
             let missing = (lease.spec.workers as usize).saturating_sub(workers.len());

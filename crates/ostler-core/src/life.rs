@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use crate::command::{
-    Command, LossReason, Notice, Outcome, Phase, Refusal, Reply, Started, StopReason,
-};
+use crate::command::{Command, LossReason, Notice, Outcome, Phase, Reply, Started, StopReason};
 use crate::event::{Exit, Ready, SpawnFailure};
 use crate::id::{ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold, Process, State, Step};
+use crate::request::Past;
 use crate::status::{Status, Trigger};
 use crate::timers::Timer;
 use crate::worker::Engine;
@@ -83,7 +82,7 @@ impl Pool {
     }
 
     pub(crate) fn on_process_ready(&mut self, cx: &mut Cx<'_>, id: ProcessId, ready: Ready) {
-        let capacity = self.settings.capacity;
+        let (capacity, prefetch) = (self.settings.capacity, self.settings.prefetch);
         let Some(worker) = self.current(cx, id) else { return };
         let process = worker.process_mut().expect("checked by `current`");
         if process.state != State::Starting {
@@ -91,6 +90,7 @@ impl Pool {
         }
         process.state = State::Serving { degraded: false };
         process.capacity = ready.capacity.unwrap_or(capacity).clamp(1, capacity);
+        process.prefetch = if ready.gives_back { prefetch } else { 0 };
         process.was_ready = true;
         process.heard = cx.now;
         process.heartbeat = ready.heartbeat;
@@ -281,6 +281,7 @@ impl Pool {
         }
         let request = self.requests.get_mut(&id).expect("a live hold has its request");
         request.tries += 1;
+        request.past = Some(Past::Lost { exit, reason });
         let again = request.spec.idempotent
             && !streamed
             && request.tries < self.settings.attempts_max
@@ -290,14 +291,6 @@ impl Pool {
             self.requeue(cx, id);
         } else {
             self.resolve(cx, id, Outcome::Lost { exit, reason, started: Started::Unknown });
-        }
-    }
-
-    pub(crate) fn refuse_or_cancel(&mut self, cx: &mut Cx<'_>, id: RequestId, refusal: Refusal) {
-        if self.requests[&id].tries == 0 {
-            self.refuse(cx, id, refusal);
-        } else {
-            self.resolve(cx, id, Outcome::Cancelled { started: Started::Yes });
         }
     }
 

@@ -238,7 +238,7 @@ impl Pool {
     /// After every change of a worker that could open or close it.
     pub(crate) fn refresh(&mut self, worker: WorkerId) {
         if let Some(worker) = self.workers.get(&worker) {
-            self.roster.refresh(worker, self.settings.prefetch);
+            self.roster.refresh(worker);
         }
     }
 
@@ -263,12 +263,11 @@ impl Pool {
     }
 
     pub fn view(&self, now: Time) -> PoolView {
-        let oldest = self.queue.oldest().and_then(|id| self.requests.get(&id));
         PoolView {
             lifecycle: self.lifecycle(),
             size: self.settings.size,
             queued: self.queued,
-            oldest_waits: oldest.map_or(Duration::ZERO, |request| now.since(request.arrived)),
+            oldest_waits: self.oldest_waits(now),
             ready: self.serving_count(),
             leases: self.leases.len(),
             service: self.service,

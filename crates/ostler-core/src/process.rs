@@ -16,12 +16,16 @@ use crate::time::Time;
 pub(crate) struct Process {
     pub generation: u32,
     pub capacity: u32,
+    /// Requests that may wait in its stream.
+    pub prefetch: u32,
     pub state: State,
     /// What was sent and not let go of, in the order of sending.
     pub held: Vec<Held>,
     /// Places that belong to leases, granted or reserved.
     pub leases: Vec<LeaseId>,
     pub heard: Time,
+    /// The first ping since then.
+    pub pinged: Option<Time>,
     pub heartbeat: bool,
     pub unresponsive: bool,
     /// It asked to go: no new work, and a successor is on its way.
@@ -74,10 +78,12 @@ impl Process {
         Process {
             generation,
             capacity,
+            prefetch: 0,
             state: State::Starting,
             held: Vec::new(),
             leases: Vec::new(),
             heard: now,
+            pinged: None,
             heartbeat: false,
             unresponsive: false,
             leaving: false,

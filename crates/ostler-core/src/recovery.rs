@@ -64,7 +64,7 @@ impl Pool {
         let waiting: Vec<RequestId> = self.queue.iter().collect();
         for request in waiting {
             self.unqueue(request);
-            self.refuse_or_cancel(cx, request, Refusal::PoolFailed);
+            self.turn_away(cx, request, Refusal::PoolFailed);
         }
         let leases: Vec<_> = self.waiting_leases.iter().copied().collect();
         for lease in leases {
@@ -74,6 +74,14 @@ impl Pool {
 
     pub(crate) fn on_cooldown_over(&mut self, cx: &mut Cx<'_>) {
         if self.stage == Stage::Open && matches!(self.restarts.breaker, Breaker::Open { .. }) {
+            let regular = self.workers.values().filter(|worker| !worker.dedicated).count();
+            let extra = usize::from(self.replacing.is_some());
+            if regular >= self.settings.size as usize + extra {
+                self.restarts.breaker = Breaker::Closed;
+                self.restarts.forget();
+                cx.notify(Notice::BreakerClosed);
+                return self.replenish(cx);
+            }
             let worker = self.create_worker(cx, None, false);
             self.restarts.breaker = Breaker::Probing { worker };
         }

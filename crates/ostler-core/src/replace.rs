@@ -26,6 +26,7 @@ impl Pool {
     pub(crate) fn on_recycle_ordered(&mut self, cx: &mut Cx<'_>, order: OrderId, id: WorkerId) {
         let reply = match self.workers.get(&id).or_else(|| self.buried.get(&id)) {
             None => Reply::NoSuchWorker,
+            Some(worker) if worker.pending.is_some() => Reply::InTransition,
             Some(worker) if worker.status != Status::Running => {
                 let (from, to) = (worker.status, Status::Completed);
                 self.counters.illegal_orders += 1;
@@ -68,15 +69,17 @@ impl Pool {
         }
     }
 
-    fn begin_next_replacement(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn begin_next_replacement(&mut self, cx: &mut Cx<'_>) {
         if self.stage != Stage::Open || self.restarts.breaker != Breaker::Closed {
             return;
         }
-        while self.replacing.is_none() {
-            let Some(old) = self.to_replace.pop_front() else { return };
-            if !self.workers.get(&old).is_some_and(Worker::in_service) {
-                continue;
-            }
+        if self.replacing.is_some() {
+            return;
+        }
+        self.to_replace.retain(|id| self.workers.contains_key(id));
+        // A paused one keeps its turn.
+        let at = self.to_replace.iter().position(|id| self.workers[id].in_service());
+        if let Some(old) = at.and_then(|at| self.to_replace.remove(at)) {
             self.replacing = Some(old);
             let new = self.create_worker(cx, None, false);
             self.workers.get_mut(&new).expect("created above").replaces = Some(old);

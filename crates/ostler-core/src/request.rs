@@ -1,7 +1,8 @@
 //! A request that has no outcome yet. Once it has one it is gone from the core; what a worker
 //! still holds of it is an entry of that process.
 
-use crate::event::RequestSpec;
+use crate::command::LossReason;
+use crate::event::{Exit, RequestSpec};
 use crate::id::ProcessId;
 use crate::time::Time;
 
@@ -13,7 +14,20 @@ pub(crate) struct Request {
     pub attempt: u32,
     /// Executions that may have begun and are over.
     pub tries: u32,
+    /// How the last of them ended; its end, if there is no other attempt.
+    pub past: Option<Past>,
     pub place: Place,
+}
+
+/// How an attempt ended that may be followed by another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// The worker answered with a retryable error, which the shell keeps.
+    Failed,
+    Lost {
+        exit: Exit,
+        reason: LossReason,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,8 +25,8 @@ enum Entry {
 }
 
 impl Roster {
-    pub fn refresh(&mut self, worker: &Worker, prefetch: u32) {
-        let entry = entry_of(worker, prefetch);
+    pub fn refresh(&mut self, worker: &Worker) {
+        let entry = entry_of(worker);
         let old = match entry {
             Some(entry) => self.entries.insert(worker.id, entry),
             None => self.entries.remove(&worker.id),
@@ -58,13 +58,14 @@ impl Roster {
         self.open.len()
     }
 
-    pub fn best_for_prefetch(&self) -> Option<WorkerId> {
-        self.prefetch.first().map(|(_, id)| *id)
+    /// Full workers in whose stream one more may lie, the emptiest first.
+    pub fn prefetchable(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.prefetch.iter().map(|(_, id)| *id)
     }
 
-    pub fn check(&self, workers: &BTreeMap<WorkerId, Worker>, prefetch: u32) -> Result<(), String> {
+    pub fn check(&self, workers: &BTreeMap<WorkerId, Worker>) -> Result<(), String> {
         for worker in workers.values() {
-            let (is, should) = (self.entries.get(&worker.id).copied(), entry_of(worker, prefetch));
+            let (is, should) = (self.entries.get(&worker.id).copied(), entry_of(worker));
             if is != should {
                 return Err(format!("roster has {is:?} for {:?}, not {should:?}", worker.id));
             }
@@ -77,8 +78,8 @@ impl Roster {
     }
 }
 
-fn entry_of(worker: &Worker, prefetch: u32) -> Option<Entry> {
-    match worker.openness(prefetch) {
+fn entry_of(worker: &Worker) -> Option<Entry> {
+    match worker.openness() {
         Openness::Closed => None,
         Openness::Prefetch { used } => Some(Entry::Prefetch(used, worker.id)),
         Openness::Open { load } => Some(Entry::Open((load, Reverse(worker.last_used), worker.id))),

@@ -1,7 +1,6 @@
 //! The end of a pool: nobody new, those inside finish, then the ladder for every process.
 
-use crate::command::{Command, LeaseEnd, LossReason, Outcome, Refusal, Reply, Started, StopReason};
-use crate::event::Exit;
+use crate::command::{Command, LeaseEnd, Refusal, Reply, StopReason};
 use crate::id::{LeaseId, RequestId, WorkerId};
 use crate::lease::Holding;
 use crate::pool::{Cx, Pool, Stage};
@@ -47,17 +46,8 @@ impl Pool {
             if place == Place::Queued {
                 self.unqueue(id);
             }
-            self.turn_away(cx, id);
+            self.turn_away(cx, id, Refusal::ShuttingDown);
         }
-    }
-
-    fn turn_away(&mut self, cx: &mut Cx<'_>, id: RequestId) {
-        if self.requests[&id].tries == 0 {
-            return self.refuse(cx, id, Refusal::ShuttingDown);
-        }
-        let reason = LossReason::Stopped(StopReason::Shutdown);
-        let outcome = Outcome::Lost { exit: Exit::Unknown, reason, started: Started::Yes };
-        self.resolve(cx, id, outcome);
     }
 
     fn dismiss(&mut self, cx: &mut Cx<'_>, id: WorkerId, now: bool) {

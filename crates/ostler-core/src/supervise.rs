@@ -72,7 +72,9 @@ impl Pool {
 
     pub(crate) fn complete_when_idle(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         let worker = &self.workers[&id];
-        if worker.process().is_some_and(|process| !process.idle()) || worker.pending.is_some() {
+        let busy = worker.process().is_some_and(|process| !process.idle());
+        // Paused meanwhile: it completes after it was resumed, or runs out of time.
+        if busy || worker.pending.is_some() || worker.status != Status::Running {
             return;
         }
         let order = worker.completing;
@@ -86,7 +88,10 @@ impl Pool {
             if let Some(pending) = &mut worker.pending
                 && pending.change.order == Some(order)
             {
-                pending.overdue = true;
+                if !std::mem::replace(&mut pending.overdue, true) {
+                    cx.push(Command::Reply { order, reply: Reply::TimedOut });
+                }
+                return;
             }
             cx.push(Command::Reply { order, reply: Reply::TimedOut });
             self.transition(cx, id, Trigger::Terminate, None);
@@ -221,7 +226,7 @@ impl Pool {
         let Some(worker) = self.workers.get(&id) else { return };
         let stranded = worker.status == Status::Running
             && worker.pending.is_none()
-            && matches!(worker.engine, Engine::Parked);
+            && matches!(worker.engine, Engine::Parked | Engine::Waiting);
         if stranded {
             self.want_process(cx, id);
         }
@@ -235,7 +240,9 @@ impl Pool {
         }
         if let Some(trigger) = worker.wanted.take() {
             self.transition(cx, id, trigger, None);
-        } else if worker.status == Status::Running && worker.retiring {
+        } else if worker.status == Status::Running
+            && (worker.retiring || worker.completing.is_some())
+        {
             self.complete_when_idle(cx, id);
         }
     }
@@ -330,11 +337,13 @@ impl Pool {
             }
             Engine::Live(_) | Engine::Waiting | Engine::Queued => {}
         }
+        self.begin_next_replacement(cx);
         self.feed_places(cx, id);
     }
 
     fn after_complete(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         self.timers.clear(Timer::Supervise(id));
+        self.workers.get_mut(&id).expect("it just completed").completing = None;
         self.stop(cx, id, StopReason::Retired, Step::Ask);
         self.bury_if_parked(cx, id);
     }
@@ -379,7 +388,7 @@ impl Pool {
         let Some(queue) = self.own.remove(&id) else { return };
         for request in queue.iter() {
             self.queued -= 1;
-            self.refuse_or_cancel(cx, request, Refusal::WorkerNotServing);
+            self.turn_away(cx, request, Refusal::WorkerNotServing);
         }
     }
 }

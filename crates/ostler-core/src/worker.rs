@@ -147,7 +147,7 @@ impl Worker {
         }
     }
 
-    pub fn openness(&self, prefetch: u32) -> Openness {
+    pub fn openness(&self) -> Openness {
         let Some(process) = self.process() else { return Openness::Closed };
         if !self.accepts() || self.dedicated {
             return Openness::Closed;
@@ -155,7 +155,7 @@ impl Worker {
         let used = process.used() as u32;
         if used < process.capacity {
             Openness::Open { load: used }
-        } else if process.leases.is_empty() && used < process.capacity + prefetch {
+        } else if process.leases.is_empty() && used < process.capacity + process.prefetch {
             Openness::Prefetch { used }
         } else {
             Openness::Closed

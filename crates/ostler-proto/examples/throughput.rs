@@ -9,7 +9,6 @@ use ostler_proto::{Body, Decoder, Encoder, FromWorker, Function, Limits, Query, 
 fn main() {
     let count = std::env::args().nth(1).and_then(|n| n.parse().ok());
     let count: usize = count.unwrap_or(200_000);
-    println!("FromWorker {} ToWorker {}", size_of::<FromWorker>(), size_of::<ToWorker>());
     println!("ns per message: {:>10} {:>10} {:>10}", "bytes", "read", "write");
     for wire in [Wire::Binary, Wire::Ndjson] {
         for size in [64, 512, 1 << 10, 4 << 10, 8 << 10, 64 << 10] {

@@ -1,6 +1,8 @@
 //! Bodies: the caller's arguments, results and chunks. They pass through as they came.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+
+use crate::line;
 
 /// What the bytes of a body are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,5 +63,15 @@ impl Body {
             Encoding::Json if self.bytes.is_empty() => Bytes::from_static(b"null"),
             _ => self.bytes.clone(),
         }
+    }
+
+    /// The body as JSON text wherever it goes: bytes are an object of `$bytes` in base64.
+    pub fn to_json(&self) -> Bytes {
+        if !self.is_raw() {
+            return self.value();
+        }
+        let mut out = BytesMut::new();
+        line::write_raw(self, &mut out).expect("a content type is text, which JSON can spell");
+        out.freeze()
     }
 }

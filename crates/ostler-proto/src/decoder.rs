@@ -21,8 +21,6 @@ pub struct Decoder<M = FromWorker> {
     wire: Wire,
     limits: Limits,
     opened: bool,
-    /// Length of the message at the start of the inbox, where its header has said so.
-    expected: usize,
     violation: Option<Violation>,
     message: PhantomData<fn() -> M>,
 }
@@ -43,7 +41,6 @@ impl<M: Message> Decoder<M> {
             wire,
             limits,
             opened: true,
-            expected: 0,
             violation: None,
             message: PhantomData,
         }
@@ -60,7 +57,7 @@ impl<M: Message> Decoder<M> {
 
     /// Where to read into next, with room for a useful read: append what the stream gave.
     pub fn space(&mut self) -> &mut BytesMut {
-        self.inbox.space(self.expected)
+        self.inbox.space()
     }
 
     /// Appends bytes that were read elsewhere.
@@ -93,16 +90,9 @@ impl<M: Message> Decoder<M> {
 
     fn next_frame(&mut self) -> Result<Option<M>, Violation> {
         let bytes = self.inbox.bytes();
-        let announced = frame::announced(bytes, &self.limits)?;
-        match announced {
-            Some(length) if length <= bytes.len() => {
-                self.expected = 0;
-                self.decode(length, length).map(Some)
-            }
-            _ => {
-                self.expected = announced.unwrap_or(0);
-                Ok(None)
-            }
+        match frame::announced(bytes, &self.limits)? {
+            Some(length) if length <= bytes.len() => self.decode(length, length).map(Some),
+            _ => Ok(None),
         }
     }
 

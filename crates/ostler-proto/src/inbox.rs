@@ -32,26 +32,23 @@ impl Inbox {
         *self = Inbox::default();
     }
 
-    /// Room to read into. A message of `expected` bytes gets the room it still needs, but never
-    /// more than what was really received for it: a claim alone costs the sender nothing.
-    pub(crate) fn space(&mut self, expected: usize) -> &mut BytesMut {
-        let received = self.buffer.len();
-        let missing = expected.saturating_sub(received);
-        let room = self.buffer.capacity() - received;
-        if room < missing.clamp(SCARCE, READ) {
-            let wanted = missing.min(received).max(READ);
-            self.buffer.reserve(wanted);
+    /// Room to read into. It grows with what was received, by doubling, and never by what a header
+    /// claims: a claim alone costs the sender nothing.
+    pub(crate) fn space(&mut self) -> &mut BytesMut {
+        if self.buffer.capacity() - self.buffer.len() < SCARCE {
+            self.buffer.reserve(READ);
         }
         &mut self.buffer
     }
 
-    /// The length of the first line, its newline included.
+    /// The length of the first line, its newline included. A line that was found has to be taken or
+    /// skipped before the next is looked for.
     pub(crate) fn line(&mut self) -> Option<usize> {
         let mut rest = &self.buffer[self.scanned..];
         let passed = rest.skip_until(b'\n').expect("a slice is always readable");
         let end = self.scanned + passed;
         let found = passed > 0 && self.buffer[end - 1] == b'\n';
-        self.scanned = if found { 0 } else { end };
+        self.scanned = end;
         found.then_some(end)
     }
 

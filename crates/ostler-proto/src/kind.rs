@@ -32,6 +32,7 @@ kinds! {
     Credit = 0x06 "credit",
     CallResult = 0x07 "call_result",
     Trace = 0x08 "trace",
+    Withdraw = 0x09 "withdraw",
     Control = 0x80 "control",
     Ready = 0x81 "ready",
     Session = 0x82 "session",
@@ -89,8 +90,8 @@ impl Kind {
     pub(crate) fn id_key(self) -> IdKey {
         use Kind::*;
         match self {
-            Query | Cancel | Credit | Session | Message | Complete | Error | Cancelled
-            | Progress => IdKey::Request,
+            Query | Cancel | Withdraw | Credit | Session | Message | Complete | Error
+            | Cancelled | Progress => IdKey::Request,
             Log => IdKey::OptionalRequest,
             Call | CallResult => IdKey::Call,
             Ping | Pong | Trace | TraceResult => IdKey::Nonce,

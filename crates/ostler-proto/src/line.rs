@@ -287,7 +287,7 @@ fn write_body(draft: &Draft<'_>, out: &mut BytesMut) -> Result<Tail, EncodeError
     Ok(Tail::end_of_line(flat.unwrap_or_else(|| body.bytes.clone())))
 }
 
-fn write_raw(body: &Body, out: &mut BytesMut) -> Result<(), EncodeError> {
+pub(crate) fn write_raw(body: &Body, out: &mut BytesMut) -> Result<(), EncodeError> {
     out.put_slice(b"{\"$bytes\":\"");
     out.put_slice(&base64::encode(&body.bytes));
     out.put_u8(b'"');

@@ -35,6 +35,9 @@ pub struct Ready {
     pub sdk: Option<String>,
     #[serde(skip_serializing_if = "is_false")]
     pub free_threaded: bool,
+    /// It answers `withdraw`, also while it works: requests may wait in its stream.
+    #[serde(skip_serializing_if = "is_false")]
+    pub withdraw: bool,
     /// An NDJSON worker honours `credit`; binary ones always do.
     #[serde(skip_serializing_if = "is_false")]
     pub credit: bool,
@@ -54,6 +57,7 @@ impl Default for Ready {
             trace_signal: None,
             sdk: None,
             free_threaded: false,
+            withdraw: false,
             credit: false,
         }
     }

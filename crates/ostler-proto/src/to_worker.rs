@@ -17,6 +17,10 @@ pub enum ToWorker {
     Cancel {
         id: u64,
     },
+    /// Give the request back if it has not begun; otherwise go on as if nothing was said.
+    Withdraw {
+        id: u64,
+    },
     /// Not graceful: stop at once.
     Shutdown {
         graceful: bool,
@@ -140,6 +144,7 @@ impl Codec for ToWorker {
         Ok(match parts.kind {
             Kind::Query => ToWorker::Query(query_from(parts)?),
             Kind::Cancel => ToWorker::Cancel { id },
+            Kind::Withdraw => ToWorker::Withdraw { id },
             Kind::Shutdown => ToWorker::Shutdown { graceful: parts.has(GRACEFUL) },
             Kind::HealthCheck => ToWorker::HealthCheck,
             Kind::Ping => ToWorker::Ping { nonce: id },
@@ -164,6 +169,7 @@ impl Codec for ToWorker {
         Ok(match self {
             ToWorker::Query(query) => query_draft(query, wire)?,
             ToWorker::Cancel { id } => Draft::new(Kind::Cancel).id(*id),
+            ToWorker::Withdraw { id } => Draft::new(Kind::Withdraw).id(*id),
             ToWorker::Shutdown { graceful } => Draft::new(Kind::Shutdown).flag(GRACEFUL, *graceful),
             ToWorker::HealthCheck => Draft::new(Kind::HealthCheck),
             ToWorker::Ping { nonce } => Draft::new(Kind::Ping).id(*nonce),

@@ -211,6 +211,7 @@ fn a_violation_is_repeated_and_nothing_behind_it_is_read() {
     let mut decoder: Decoder = Decoder::new(Wire::Ndjson, LIMITS);
     decoder.push(b"boom\n{\"type\":\"shutdown_ack\"}\n");
     let first = decoder.next().expect_err("not JSON");
+    assert_eq!(decoder.pending(), 0, "nothing is kept of a stream that cannot be trusted");
     decoder.push(b"{\"type\":\"shutdown_ack\"}\n");
     assert_eq!(decoder.next(), Err(first));
 }

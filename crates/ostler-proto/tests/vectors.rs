@@ -106,7 +106,7 @@ fn every_type_is_in_the_vectors_of_every_wire_it_has() {
         names
     };
     let (lines, frames) = (types("ndjson"), types("binary"));
-    assert_eq!(lines.len(), 26, "{lines:?}");
+    assert_eq!(lines.len(), 27, "{lines:?}");
     let only_lines: Vec<_> = lines.iter().filter(|name| !frames.contains(name)).collect();
     assert_eq!(only_lines, ["control", "ready"]);
 }

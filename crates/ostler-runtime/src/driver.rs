@@ -62,7 +62,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Afterwards {
     flush: Vec<Arc<Link>>,
-    cancel: Vec<(Arc<Link>, u64)>,
+    cancel: Vec<(Arc<Link>, u64, bool)>,
     acts: Vec<Act>,
     rearm: bool,
 }
@@ -193,10 +193,10 @@ impl Driver {
                 link.assign(exchange, attempt, deadline, tries);
                 after.flush(link);
             }
-            Command::Cancel { request, process, .. } => {
+            Command::Cancel { request, process, withdraw, .. } => {
                 let flight = inner.exchanges.get(&request).and_then(|exchange| exchange.link());
                 let flight = flight.filter(|(link, _)| link.process == process);
-                after.cancel.extend(flight);
+                after.cancel.extend(flight.map(|(link, wire_id)| (link, wire_id, withdraw)));
             }
             Command::Resolve { request, outcome } => inner.resolve(request, outcome),
             Command::Refuse { request, refusal } => inner.refuse(request, refusal),
@@ -271,8 +271,8 @@ impl Driver {
         for link in after.flush {
             events.extend(link.flush());
         }
-        for (link, wire_id) in after.cancel {
-            events.extend(link.cancel(wire_id));
+        for (link, wire_id, withdraw) in after.cancel {
+            events.extend(link.cancel(wire_id, withdraw));
             events.extend(link.flush());
         }
         for act in after.acts.drain(..) {

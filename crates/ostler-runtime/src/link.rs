@@ -151,10 +151,15 @@ impl Link {
     }
 
     /// Asks the worker to let go of a request; if it was never written, that is done at once.
-    pub(crate) fn cancel(&self, wire_id: u64) -> Option<Event> {
+    /// `withdraw`: only if it has not begun.
+    pub(crate) fn cancel(&self, wire_id: u64, withdraw: bool) -> Option<Event> {
         if self.data.get().is_some_and(|data| data.take_back(wire_id)) {
             let flight = self.land(wire_id)?;
             return Some(self.answered(&flight, Answer::NotSent));
+        }
+        if withdraw {
+            self.say_urgently(ToWorker::Withdraw { id: wire_id });
+            return None;
         }
         self.say_urgently(ToWorker::Cancel { id: wire_id });
         if let Some(signal) = self.opened.get().and_then(|opened| opened.cancel_signal) {
@@ -299,7 +304,8 @@ impl Link {
             functions: functions.collect(),
         }));
         let heartbeat = ready.wire == Wire::Binary;
-        let ready = CoreReady { capacity: Some(ready.capacity), heartbeat };
+        let gives_back = ready.withdraw && self.reads_control();
+        let ready = CoreReady { capacity: Some(ready.capacity), heartbeat, gives_back };
         Event::ProcessReady { process: self.process, ready }
     }
 

@@ -30,6 +30,7 @@ pub struct PoolSpec {
     pub env_pass: Vec<String>,
     pub settings: Settings,
     pub request_timeout: Duration,
+    pub max_body: u64,
     pub max_result: u64,
     pub max_line: u64,
     /// Keep everything the core was told, for a replay. Grows without bound: for tests.
@@ -45,6 +46,7 @@ impl PoolSpec {
             env_pass: Vec::new(),
             settings,
             request_timeout: Duration::from_secs(60),
+            max_body: 64 << 20,
             max_result: 64 << 20,
             max_line: 16 << 20,
             traced: false,
@@ -85,6 +87,7 @@ pub struct Pool {
 struct Shared {
     driver: Arc<Driver>,
     request_timeout: Duration,
+    max_body: u64,
     max_result: u64,
     next_request: AtomicU64,
     next_order: AtomicU64,
@@ -120,7 +123,7 @@ impl Pool {
         let pool = || spec.name.clone();
         let program = spec.program.resolve(&spec.env_pass).await;
         let program = program.map_err(|source| StartError::Python { pool: pool(), source })?;
-        let limits = reader::limits(spec.max_result, spec.max_line);
+        let limits = reader::limits(spec.max_result.max(spec.max_body), spec.max_line);
         let launcher = Launcher::new(pool(), program, spec.processes.clone(), limits).await;
         let launcher = launcher.map_err(|source| StartError::RootShim { pool: pool(), source })?;
         let driver = Driver::new(spec.settings, launcher, spec.traced);
@@ -130,6 +133,7 @@ impl Pool {
             shared: Arc::new(Shared {
                 driver,
                 request_timeout: spec.request_timeout,
+                max_body: spec.max_body,
                 max_result: spec.max_result,
                 next_request: AtomicU64::new(1),
                 next_order: AtomicU64::new(1),
@@ -139,6 +143,11 @@ impl Pool {
 
     pub fn name(&self) -> &str {
         self.shared.driver.launcher.pool()
+    }
+
+    /// The largest payload that a call may bring.
+    pub fn max_body(&self) -> u64 {
+        self.shared.max_body
     }
 
     /// Hands a call to the pool. Dropping what comes back cancels it.

@@ -2,4 +2,5 @@
 
 pub mod cli;
 pub mod config;
+mod daemon;
 mod text;

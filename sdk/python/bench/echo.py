@@ -4,7 +4,7 @@
 
 Runs the same client against a bare blocking loop (frame in, frame out, no
 functions, no cancel) and against real workers, interleaved, and prints the
-median rates and their ratio to the bare loop.
+medians of rate and processor time beside those of the bare loop.
 """
 
 import os
@@ -23,32 +23,34 @@ from ostler import wire  # noqa: E402
 
 BARE = """
 import socket, struct, sys
-header = struct.Struct("<IBBHQII")
-unpack, pack = header.unpack_from, header.pack
-sock = socket.socket(fileno=int(sys.argv[1]))
-recv, send = sock.recv, sock.sendall
-send(b'{"type":"ready"}\\n')
 
 def echo(data):
     return data
 
-left = b""
-while True:
-    d = recv(65536)
-    if not d:
-        break
-    if left:
-        d = left + d
-    off, total = 0, len(d)
-    while total - off >= 24:
-        length, kind, flags, code, rid, a, b = unpack(d, off)
-        end = off + 4 + length
-        if end > total:
+def serve(sock):
+    header = struct.Struct("<IBBHQII")
+    unpack, pack = header.unpack_from, header.pack
+    recv, send = sock.recv, sock.sendall
+    send(b'{"type":"ready"}\\n')
+    left = b""
+    while True:
+        d = recv(65536)
+        if not d:
             break
-        body = echo(d[off + 24:end])
-        send(pack(20 + len(body), 0x84, flags, 0, rid, 0, 0) + body)
-        off = end
-    left = d[off:] if off < total else b""
+        if left:
+            d = left + d
+        off, total = 0, len(d)
+        while total - off >= 24:
+            length, kind, flags, code, rid, a, b = unpack(d, off)
+            end = off + 4 + length
+            if end > total:
+                break
+            body = echo(d[off + 24:end])
+            send(pack(20 + len(body), 0x84, flags, 0, rid, 0, 0) + body)
+            off = end
+        left = d[off:] if off < total else b""
+
+serve(socket.socket(fileno=int(sys.argv[1])))
 """
 
 FUNCTIONS = """
@@ -80,8 +82,14 @@ class Peer:
         while not self.data.recv(65536).endswith(b"\n"):
             pass
 
+    def cpu(self):
+        """Seconds of processor time it has used."""
+        with open(f"/proc/{self.process.pid}/schedstat") as file:
+            return int(file.read().split()[0]) / 1e9
+
     def rate(self, frame, depth, seconds):
-        """Answers per second with ``depth`` requests in flight."""
+        """(answers per second, processor time per answer) with ``depth`` in flight."""
+        cpu = self.cpu()
         batch, size = frame * depth, len(frame) * depth
         done, end = 0, time.perf_counter() + seconds
         began = time.perf_counter()
@@ -91,7 +99,7 @@ class Peer:
             while got < size:
                 got += len(self.data.recv(65536))
             done += depth
-        return done / (time.perf_counter() - began)
+        return done / (time.perf_counter() - began), (self.cpu() - cpu) / done
 
     def close(self):
         self.data.close()
@@ -126,17 +134,20 @@ def main():
 
 
 def measure(cases, depth, rounds):
-    rates = {name: [] for name in cases}
+    seen = {name: [] for name in cases}
     for _ in range(rounds):
         for name, (peer, frame) in cases.items():
-            rates[name].append(peer.rate(frame, depth, 0.4))
-    return {name: statistics.median(values) for name, values in rates.items()}
+            seen[name].append(peer.rate(frame, depth, 0.4))
+    return {name: [statistics.median(column) for column in zip(*rows)] for name, rows in seen.items()}
 
 
-def report(depth, rates):
-    base = rates["bare loop"]
-    for name, rate in rates.items():
-        print(f"depth {depth:2}  {name:14} {rate:9.0f}/s  {rate / base:.2f}")
+def report(depth, medians):
+    base_rate, base_cpu = medians["bare loop"]
+    for name, (rate, cpu) in medians.items():
+        print(
+            f"depth {depth:2}  {name:14} {rate:9.0f}/s = {rate / base_rate:.2f}"
+            f"   cpu {cpu * 1e6:6.2f} us, bare/this {base_cpu / cpu:.2f}"
+        )
 
 
 if __name__ == "__main__":

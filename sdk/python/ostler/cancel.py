@@ -13,7 +13,9 @@ signal handler runs in the main thread between two bytecodes, so its look at
 Who answers a request that was cancelled before it began is settled by
 ``claims.setdefault``: main publishes ``current`` before it looks into
 ``cancelled``, the control side adds the id before it looks at ``current``, so
-at least one of them sees the other.
+at least one of them sees the other. A withdrawal (give it back unless it has
+begun) stands in the same set as the negative of its id: main's one look finds
+it, the rule of the signal handler does not.
 
 This module knows no sockets; the worker gives it the callables it needs.
 """
@@ -21,6 +23,7 @@ This module knows no sockets; the worker gives it the callables it needs.
 import signal
 import sys
 import threading
+from time import monotonic
 
 from .errors import Cancelled
 
@@ -31,7 +34,7 @@ MAIN, CONTROL = "main", "control"
 STOP_MARK = 1 << 64
 
 IMPORT_RETRY = 0.005
-IMPORT_RETRIES = 800  # 4 s: less than the usual grace of a cancel
+IMPORT_PATIENCE = 4.0  # less than the usual grace of a cancel
 LOST_RETRY = 0.002
 NUDGE = 0.01
 NUDGE_MAX = 1.0
@@ -42,6 +45,10 @@ _IMPORTING = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_ext
 def free_threaded():
     enabled = getattr(sys, "_is_gil_enabled", None)
     return enabled is not None and not enabled()
+
+
+class Struck(Cancelled):
+    """A Cancelled that came out of the signal handler, not out of the user's code."""
 
 
 class _NoLock:
@@ -74,6 +81,7 @@ class Interrupts:
         "seen",
         "stopping",
         "task_cancel",
+        "warned",
     )
 
     def __init__(self):
@@ -85,14 +93,18 @@ class Interrupts:
         self.stopping = None
         self.closing = 0
         self.overdue = 0
-        self.deferred = 0
+        self.deferred = (0, 0.0)
         self.seen = 0
         self.task_cancel = None
+        self.warned = False
         self.main = threading.get_ident()
         self.drain = lambda: None
         self.later = lambda delay, action: None
         self.floor = None
         self.order = threading.RLock() if free_threaded() else _NoLock()
+
+    def on_main_thread(self):
+        return threading.get_ident() == self.main
 
     # The main thread's side.
 
@@ -105,10 +117,13 @@ class Interrupts:
         """May ``rid`` not begin? Called while armed and ``cancelled`` is not empty."""
         # From a copy: the control thread adds to the live set meanwhile.
         for old in tuple(self.cancelled):
-            if old < rid:
+            if abs(old) < rid:
                 self.cancelled.discard(old)
-                self.claims.pop(old, None)
-        return rid in self.cancelled or self.stopping is not None
+        return self.sought(rid) or self.stopping is not None
+
+    def sought(self, rid):
+        """Has the server asked for ``rid`` back, in either way?"""
+        return rid in self.cancelled or -rid in self.cancelled
 
     def is_cancelled(self, rid):
         return rid in self.cancelled or self.stopping is not None
@@ -128,7 +143,7 @@ class Interrupts:
         if self.task_cancel is not None:
             self.task_cancel()
             return
-        raise Cancelled(self.stopping or "cancelled")
+        raise Struck(self.stopping or "cancelled")
 
     def mark_stop(self):
         """After ``stopping`` was set: main looks before each request from now on."""
@@ -146,22 +161,54 @@ class Interrupts:
     # The control side, in whichever thread reads control.
 
     def on_cancel(self, rid):
-        """Note a cancel. True: it had not begun and the caller must answer it."""
-        with self.order:
-            self.cancelled.add(rid)
-            current = self.current
+        """Obey a cancel. True: it had not begun and the caller must answer it."""
+        current = self.note(rid)
         if rid > current:
-            return rid not in self.claims and self.claim(rid, CONTROL)
+            return self.claim_unbegun(rid)
         if rid < current:
             self.cancelled.discard(rid)
         else:
             self.poke()
         return False
 
+    def on_withdraw(self, rid):
+        """As ``on_cancel``, but one that has begun goes on."""
+        current = self.note(-rid)
+        if rid > current:
+            return self.claim_unbegun(rid)
+        self.cancelled.discard(-rid)
+        return False
+
+    def note(self, mark):
+        """Make ``mark`` visible to main, and only then look how far main is.
+
+        Old claims are dropped here and not by main: main could drop one that
+        this side has yet to look at, and both would answer.
+        """
+        for old in tuple(self.claims):
+            if old < self.current:
+                self.claims.pop(old, None)
+        with self.order:
+            self.cancelled.add(mark)
+            return self.current
+
+    def claim_unbegun(self, rid):
+        return rid not in self.claims and self.claim(rid, CONTROL)
+
     def poke(self):
         """Make the main thread run the signal handler."""
-        if SIGNAL is not None and threading.get_ident() != self.main:
+        if SIGNAL is not None and not self.on_main_thread():
+            self.warn_if_replaced()
             self.nudge(self.seen, NUDGE)
+
+    def warn_if_replaced(self):
+        if not self.warned and signal.getsignal(SIGNAL) != self.on_signal:
+            self.warned = True
+            print(
+                f"ostler: the program has taken {SIGNAL.name} for itself; "
+                "a running request now hears a cancel only by asking ostler.request().cancelled",
+                file=sys.stderr,
+            )
 
     def nudge(self, seen, delay):
         """Signal main, and again until its handler has run.
@@ -199,13 +246,17 @@ class Interrupts:
             return
         if rid < 0 and inside(frame, _LOST_CODE, self.floor):
             self.later(LOST_RETRY, self.poke)
-        elif self.deferred < IMPORT_RETRIES and importing(frame, self.floor):
+        elif importing(frame, self.floor) and self.may_defer(abs(rid)):
             # A module torn in its import can stay unusable for good.
-            self.deferred += 1
             self.later(IMPORT_RETRY, self.poke)
         else:
-            self.deferred = 0
             self.strike()
+
+    def may_defer(self, rid):
+        """True until an import has kept the cancel of ``rid`` waiting too long."""
+        if self.deferred[0] != rid:
+            self.deferred = (rid, monotonic())
+        return monotonic() - self.deferred[1] < IMPORT_PATIENCE
 
     def install(self):
         if SIGNAL is not None:
@@ -239,9 +290,9 @@ class _LostCancel:
 
     def __call__(self, unraisable):
         state = self.state
-        if not isinstance(unraisable.exc_value, Cancelled):
+        if not isinstance(unraisable.exc_value, Struck):
             return self.previous(unraisable)
-        if threading.get_ident() == state.main and state.current:
+        if state.on_main_thread():
             state.later(LOST_RETRY, state.poke)
             # Negative: armed again, but the cancel was lost once. Last, so
             # that it does not strike in here and get lost again.

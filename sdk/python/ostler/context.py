@@ -3,7 +3,7 @@
 from time import monotonic
 
 from . import wire
-from .errors import CallError
+from .errors import CallError, Unencodable
 from .jsontext import dumps, loads, text
 
 _worker = None
@@ -57,27 +57,31 @@ class Request:
 
     def progress(self, value):
         """Tell whoever follows the request how far it is."""
-        self._worker.emit(wire.PROGRESS, self.wire_id, body=dumps(value))
+        self._worker.outbox.emit(wire.PROGRESS, self.wire_id, body=_json(value))
 
     def log(self, message, level="info"):
         """A log line that belongs to this request."""
         meta = {"level": level, "message": text(message, 65536)}
-        self._worker.emit(wire.LOG, self.wire_id, meta=meta)
+        self._worker.outbox.emit(wire.LOG, self.wire_id, meta=meta)
 
 
 class shield:
     """Within it the handler is not interrupted; a cancel that came is raised at its end."""
 
     def __enter__(self):
-        self._masks = _worker is not None and _worker.on_main_thread()
-        if self._masks:
-            _worker.state.masked += 1
+        on_main = _worker is not None and _worker.state.on_main_thread()
+        self._state = _worker.state if on_main else None
+        if on_main:
+            self._request = self._state.current
+            self._state.masked += 1
         return self
 
     def __exit__(self, *_exception):
-        if self._masks:
-            _worker.state.masked -= 1
-            _worker.state.check()
+        state = self._state
+        # One that outlives its request (in a generator kept somewhere) has nothing to lift.
+        if state is not None and state.current == self._request and state.masked:
+            state.masked -= 1
+            state.check()
 
 
 def call(pool, function, *args, **kwargs):
@@ -88,10 +92,17 @@ def call(pool, function, *args, **kwargs):
     if len(args) == 1 and isinstance(args[0], (bytes, bytearray, memoryview)):
         flags, body = wire.RAW, bytes(args[0])
     elif args:
-        body = dumps(list(args))
+        body = _json(list(args))
     elif kwargs:
-        body = dumps(kwargs)
-    return _result(_serving().call({"pool": pool, "function": function}, flags, body))
+        body = _json(kwargs)
+    return _result(_serving().calls.make({"pool": pool, "function": function}, flags, body))
+
+
+def _json(value):
+    try:
+        return dumps(value)
+    except Unencodable as error:
+        raise TypeError(str(error)) from None
 
 
 def _result(frame):
@@ -106,9 +117,9 @@ def metric(name, value, **labels):
     """A measurement of the worker's own."""
     labels = {key: text(label, 256) for key, label in labels.items()}
     meta = {"name": name, "value": float(value), "labels": labels or None}
-    _serving().emit(wire.METRIC, 0, meta=meta)
+    _serving().outbox.emit(wire.METRIC, 0, meta=meta)
 
 
 def retire(reason="the worker asked for it"):
     """Ask to be replaced; what has not started goes elsewhere."""
-    _serving().emit(wire.RETIRE, 0, meta={"reason": text(reason, 1024)})
+    _serving().outbox.emit(wire.RETIRE, 0, meta={"reason": text(reason, 1024)})

@@ -39,7 +39,15 @@ class Control:
         os.set_blocking(self.wake_write, False)
 
     def start(self):
-        threading.Thread(target=self.run, name="ostler-control", daemon=True).start()
+        threading.Thread(target=self.run_or_exit, name="ostler-control", daemon=True).start()
+
+    def run_or_exit(self):
+        """A worker that can no longer be reached must not live on."""
+        try:
+            self.run()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
 
     def later(self, delay, action):
         """Run ``action`` on the control thread after ``delay``. Safe in a signal handler."""
@@ -113,13 +121,19 @@ class Control:
     def handle(self, frame):
         if frame.kind == wire.PING:
             self.send(self.encode(wire.PONG, frame.id))
-        elif frame.kind == wire.CANCEL:
-            if self.state.on_cancel(frame.id):
+        elif frame.kind in (wire.CANCEL, wire.WITHDRAW):
+            if self.give_back(frame):
                 self.send(self.encode(wire.CANCELLED, frame.id, wire.NOT_STARTED))
         elif frame.kind == wire.TRACE:
             self.send(self.encode(wire.TRACE_RESULT, frame.id, body=stacks()))
         elif frame.kind in self.handlers:
             self.handlers[frame.kind](frame)
+
+    def give_back(self, frame):
+        """True: the request had not begun, and it is ours to say so."""
+        if frame.kind == wire.CANCEL:
+            return self.state.on_cancel(frame.id)
+        return self.state.on_withdraw(frame.id)
 
     def until_next_timer(self):
         self.adopt_asked()

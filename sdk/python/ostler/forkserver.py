@@ -322,8 +322,9 @@ def exec_shim(request, fdinfo, worker):
     kept = [null, null, null, request.report, SERVER, fdinfo]
     if request.cgroup is not None:
         kept.append(request.cgroup)
-    place(kept)
-    os.closerange(len(kept), 16)
+    place(kept)  # the shim closes all others
+    if request.cgroup is None:
+        close_quietly(len(kept))
     os.execve(program, [f"ostler: shim {request.name}", str(worker)], {})
 
 
@@ -353,7 +354,7 @@ class Worker:
         null = os.open(os.devnull, os.O_RDONLY)
         kept = [null, request.stdout, request.stderr, *request.streams]
         place(kept)
-        os.closerange(len(kept), os.sysconf("SC_OPEN_MAX"))
+        close_from(len(kept))
         adopt(argv, env, cwd)
         reseed()
 
@@ -407,6 +408,20 @@ def place(fds):
     for target, copy in enumerate(copies):
         os.dup2(copy, target)
         os.close(copy)
+
+
+def close_from(first):
+    """The few that are open, whatever the limit is."""
+    for fd in open_descriptors():
+        if fd >= first:
+            os.close(fd)
+
+
+def close_quietly(fd):
+    try:
+        os.close(fd)
+    except OSError:
+        pass
 
 
 def check(result):

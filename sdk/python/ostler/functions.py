@@ -7,6 +7,7 @@ knows signatures, not streams.
 import inspect
 
 from .arguments import Parameters
+from .jsontext import text
 
 
 class Function:
@@ -36,7 +37,7 @@ class Function:
             "parameters": self.parameters.schema(),
         }
         if self.doc:
-            entry["doc"] = self.doc[:4096]
+            entry["doc"] = text(self.doc, 4096)
         if self.thread_safe is not None:
             entry["threadSafe"] = bool(self.thread_safe)
         return entry

@@ -75,13 +75,13 @@ def _no_constant(name):
 
 
 _decoder = json.JSONDecoder(parse_constant=_no_constant)
-_scan = _decoder.scan_once
+scan = _decoder.scan_once
 
 
 def _standard_loads(body):
     text = body.decode() if type(body) is not memoryview else bytes(body).decode()
     try:
-        value, end = _scan(text, 0)
+        value, end = scan(text, 0)
     except StopIteration:
         return _decoder.decode(text)
     return value if end == len(text) else _decoder.decode(text)
@@ -99,6 +99,8 @@ else:
 
     def dumps(value, _fast=orjson.dumps):
         try:
+            if type(value) is str:
+                return _fast(value)
             body = _fast(value, plain, _OPTIONS)
         except TypeError:
             return _standard_dumps(value)

@@ -16,6 +16,7 @@ MAX_LINE = 16 * 1024 * 1024
 _TYPES = {
     "query": wire.QUERY,
     "cancel": wire.CANCEL,
+    "withdraw": wire.WITHDRAW,
     "shutdown": wire.SHUTDOWN,
     "health_check": wire.HEALTH_CHECK,
     "ping": wire.PING,
@@ -63,7 +64,8 @@ _FLAGS = {
 
 
 _IDS = {
-    **dict.fromkeys((wire.QUERY, wire.CANCEL, wire.CREDIT, wire.SESSION), "requestId"),
+    **dict.fromkeys((wire.QUERY, wire.CANCEL, wire.WITHDRAW), "requestId"),
+    **dict.fromkeys((wire.CREDIT, wire.SESSION), "requestId"),
     **dict.fromkeys((wire.MESSAGE, wire.COMPLETE, wire.ERROR, wire.CANCELLED), "requestId"),
     **dict.fromkeys((wire.PROGRESS, wire.LOG), "requestId"),
     **dict.fromkeys((wire.CALL, wire.CALL_RESULT), "callId"),

@@ -9,16 +9,17 @@ function on the binary wire goes through ``dispatch``.
 
 import os
 import socket
-import threading
 from time import monotonic
 
 from . import ndjson, wire
+from .calls import Calls
 from .cancel import MAIN, Interrupts, free_threaded
 from .control import Control, stacks
 from .coroutines import Coroutines
 from .errors import Cancelled, StreamClosed, Unencodable, Unfit, Withdrawn
 from .inbox import RECV, Inbox, read_large_query, receive
 from .jsontext import dumps, text
+from .outbox import Outbox
 from .outcome import describe, function_not_found
 from .context import Request
 from .results import encoded
@@ -40,15 +41,15 @@ class Worker:
         self.started = monotonic()
         self.served = 0
         self.graceful = False
-        self.opened = False
         self.data = data
         self.frame = None
         self.request = None
-        self.calls = Calls(self)
         self.state = Interrupts()
         self.inbox = Inbox(data, self.decoder())
         self.control = Control(self.state, data, control, self.decoder(), self.encode)
         self.one_stream = control is None
+        self.outbox = Outbox(data, self.control, self.state, self.encode, binary, self.limit)
+        self.calls = Calls(self)
         self.coroutines = Coroutines(self.state)
         self.wire_up()
 
@@ -67,84 +68,24 @@ class Worker:
             wire.CALL_RESULT: self.calls.deliver,
             wire.HEALTH_CHECK: lambda frame: control.send(self.health()),
         }
-        # With one stream, threads of the user's write where main writes.
-        self.lock = threading.Lock() if self.one_stream else None
 
-    # Sending. Always disarmed or masked: half a frame would end the stream.
-
-    def send(self, frame):
-        if self.lock is None:
-            self.data.sendall(frame)
+    def run(self):
+        """Serve until told to leave or until the data stream ends."""
+        if self.binary:
+            self.run_binary()
         else:
-            with self.lock:
-                self.data.sendall(frame)
-
-    def send_body(self, kind, rid, flags, body, count=0, meta=None):
-        if len(body) > wire.SMALL:
-            self.send(self.large(kind, rid, flags, body, count, meta))
-        elif self.binary and meta is None:
-            size = wire.HEAD - 4 + len(body)
-            self.send(wire.HEADER.pack(size, kind, flags, 0, rid, 0, count) + body)
-        else:
-            self.send(self.encode(kind, rid, flags, meta, body, count))
-
-    def large(self, kind, rid, flags, body, count=0, meta=None):
-        """Send all but the end of a large frame, return the end. Spares joining it."""
-        if not self.binary:
-            frame = self.encode(kind, rid, flags, meta, body, count)
-            self.check_size(len(frame))
-            return frame
-        head = self.encode(kind, rid, flags, meta, b"", count)
-        size = len(head) - 4 + len(body)
-        self.check_size(size)
-        head = size.to_bytes(4, "little") + head[4:]
-        if self.lock is not None:
-            return head + body
-        sent = self.data.sendmsg([head, body])
-        if sent < len(head):
-            self.data.sendall(head[sent:])
-            sent = len(head)
-        return memoryview(body)[sent - len(head) :]
-
-    def check_size(self, size):
-        if size > self.limit:
-            raise ValueError(
-                f"a result of {size} bytes is over the limit of {self.limit}; "
-                "stream it, or raise max_result"
-            )
-
-    def emit(self, kind, rid, flags=0, meta=None, body=b""):
-        """Say something from user code, on whichever stream this thread may write."""
-        if not self.opened:
-            return
-        frame = self.encode(kind, rid, flags, meta, body)
-        if not self.on_main_thread() and not self.one_stream:
-            self.control.send(frame)
-            return
-        state = self.state
-        if not self.on_main_thread():
-            self.send(frame)
-            return
-        state.masked += 1
-        try:
-            self.send(frame)
-        finally:
-            state.masked -= 1
-        state.check()
-
-    def on_main_thread(self):
-        return threading.get_ident() == self.state.main
+            self.run_lines()
 
     # The hot path.
 
     def run_binary(self):
         state, inbox, limit = self.state, self.inbox, self.limit
         cancelled = state.cancelled
-        send = self.data.sendall if self.lock is None else self.send
+        send = self.outbox.send if self.one_stream else self.data.sendall
         recv, unpack, pack, now = self.data.recv, wire.HEADER.unpack_from, wire.HEADER.pack, monotonic
         plain, raw = self.quick_callers()
         known = len(plain)
-        left = b""
+        left, served = b"", 0
         while True:
             try:
                 d = recv(RECV)
@@ -159,22 +100,23 @@ class Worker:
             off, total = 0, len(d)
             while total - off >= 24:
                 length, kind, flags, code, rid, a, _ = unpack(d, off)
-                end = off + 4 + length
-                if end > total:
-                    wire.check(length, limit)
-                    if length <= wire.SMALL:
-                        break
-                    inbox.take_over(b"")
-                    inbox.aside.append(read_large_query(self.data, d, off, limit))
-                    invoke = None
-                elif kind != 1 or code >= known or length < 20 + a:
-                    inbox.take_over(d[off:])
-                    invoke = None
-                else:
+                end, body = off + 4 + length, off + 24 + a
+                if kind == 1 and body <= end <= total and code < known:
                     invoke = (raw if flags & 128 else plain)[code]
-                    if invoke is None:
-                        inbox.take_over(d[off:])
+                else:
+                    invoke = None
                 if invoke is None:
+                    if end <= total:
+                        inbox.take_over(d[off:])
+                    elif length <= wire.SMALL:
+                        wire.check(length, limit)
+                        break
+                    else:
+                        large = read_large_query(self.data, d, off, limit)
+                        inbox.take_over(b"")
+                        inbox.aside.append(large)
+                    self.served += served
+                    served = 0
                     if self.catch_up():
                         return
                     d, off = inbox.give_back(), 0
@@ -187,7 +129,7 @@ class Worker:
                         state.armed = rid
                         if cancelled and state.blocked(rid):
                             raise Withdrawn
-                        result = invoke(d[off + 24 + a : end])
+                        result = invoke(d[body:end])
                         state.armed = 0
                         if type(result) is bytes:
                             size, form = len(result), 128
@@ -195,7 +137,7 @@ class Worker:
                             result = dumps(result)
                             size, form = len(result), 0
                         if size > 65536:
-                            frame = self.large(0x84, rid, form, result)
+                            frame = self.outbox.large(0x84, rid, form, result)
                             result = None
                         else:
                             frame = pack(size + 20, 0x84, form, 0, rid, 0, 0) + result
@@ -203,11 +145,14 @@ class Worker:
                         state.armed = 0
                         frame = self.unusual(rid, error)
                 except Cancelled as error:
+                    state.armed = 0
                     frame = self.unusual(rid, error)
                 if frame:
                     send(frame)
-                self.served += 1
+                served += 1
                 if inbox.nested:
+                    self.served += served
+                    served = 0
                     if self.catch_up():
                         return
                     d, off = inbox.give_back(), 0
@@ -251,7 +196,7 @@ class Worker:
         if frame.kind == wire.QUERY:
             self.answer(frame)
         elif frame.kind == wire.HEALTH_CHECK:
-            self.send(self.health())
+            self.outbox.send(self.health())
         elif frame.kind == wire.SHUTDOWN and frame.flags & wire.GRACEFUL:
             self.graceful = True
             return True
@@ -262,12 +207,12 @@ class Worker:
     def on_control_frame(self, frame):
         """With one stream, control messages come in turn with the others."""
         if frame.kind == wire.PING:
-            self.send(self.encode(wire.PONG, frame.id))
-        elif frame.kind == wire.CANCEL:
-            if self.state.on_cancel(frame.id):
-                self.send(self.encode(wire.CANCELLED, frame.id, wire.NOT_STARTED))
+            self.outbox.send(self.encode(wire.PONG, frame.id))
+        elif frame.kind in (wire.CANCEL, wire.WITHDRAW):
+            if self.control.give_back(frame):
+                self.outbox.send(self.encode(wire.CANCELLED, frame.id, wire.NOT_STARTED))
         elif frame.kind == wire.TRACE:
-            self.send(self.encode(wire.TRACE_RESULT, frame.id, body=stacks()))
+            self.outbox.send(self.encode(wire.TRACE_RESULT, frame.id, body=stacks()))
         elif frame.kind == wire.SHUTDOWN:
             self.on_shutdown(frame)
 
@@ -280,7 +225,7 @@ class Worker:
         finally:
             self.frame = None
         if terminal:
-            self.send(terminal)
+            self.outbox.send(terminal)
         self.served += 1
 
     def outcome(self, frame):
@@ -312,13 +257,13 @@ class Worker:
                 state.armed = 0
                 return self.unusual(rid, error)
         except Cancelled as error:
+            state.armed = 0
             return self.unusual(rid, error)
 
     def stream(self, rid, source):
-        meta = self.frame.meta if self.frame is not None else {}
-        if not self.inbox.nested:
-            self.inbox.enter()
-        return Stream(self, rid, source, meta.get("credit") or {}).run()
+        credit = self.current_frame().meta.get("credit") or {}
+        self.inbox.enter()
+        return Stream(self, rid, source, credit).run()
 
     def find(self, frame):
         functions = self.registry.functions
@@ -339,7 +284,7 @@ class Worker:
         try:
             flags, body, meta = encoded(result)
             if len(body) > wire.SMALL:
-                return self.large(wire.COMPLETE, rid, flags, body, chunks, meta)
+                return self.outbox.large(wire.COMPLETE, rid, flags, body, chunks, meta)
             return self.encode(wire.COMPLETE, rid, flags, meta, body, chunks)
         except (Unencodable, ValueError) as error:
             return self.failed(rid, error, chunks)
@@ -347,11 +292,7 @@ class Worker:
     def unusual(self, rid, error):
         """What a plain function ended with, if not with a JSON value or bytes."""
         if isinstance(error, Unencodable):
-            if is_stream(error.value):
-                return self.stream(rid, error.value)
-            flags, _, _ = safe_form(error.value)
-            if flags:
-                return self.completed(rid, error.value)
+            return self.guarded(rid, as_it_is, error.value)
         return self.failed(rid, error)
 
     def failed(self, rid, error, chunks=0):
@@ -366,15 +307,19 @@ class Worker:
         return self.encode(wire.ERROR, rid, meta=meta, count=chunks)
 
     def cancelled(self, rid, error, chunks):
-        if not self.state.claim(rid, MAIN):
+        if not self.ours(rid):
             return None
         flags = wire.NOT_STARTED if isinstance(error, Withdrawn) else 0
         reason = text(getattr(error, "reason", None) or "cancelled", 1024)
         return self.encode(wire.CANCELLED, rid, flags, {"reason": reason}, count=chunks)
 
+    def ours(self, rid):
+        """False: the control side has answered it already."""
+        return not self.state.sought(rid) or self.state.claim(rid, MAIN)
+
     def unstarted(self, rid, meta):
         """Refuse a request whose function was never entered."""
-        if rid in self.state.cancelled and not self.state.claim(rid, MAIN):
+        if not self.ours(rid):
             return None
         return self.encode(wire.ERROR, rid, meta=meta)
 
@@ -388,39 +333,36 @@ class Worker:
             self.stop(str(closed), LOST_GRACE)
             raise Cancelled(str(closed)) from None
         if self.one_stream:
-            kinds = (wire.PING, wire.CANCEL, wire.TRACE)
+            kinds = (wire.PING, wire.CANCEL, wire.WITHDRAW, wire.TRACE)
             for frame in self.inbox.take(lambda frame: frame.kind in kinds or stops_now(frame)):
                 self.on_control_frame(frame)
 
     def taken(self, kind, id):
         return self.inbox.take(lambda frame: frame.kind == kind and frame.id == id)
 
-    def call(self, meta, flags, body):
-        return self.calls.make(meta, flags, body)
-
     def current_request(self):
         rid = self.state.current
-        if not rid:
-            return None
         if self.request is None or self.request.wire_id != rid:
-            self.request = self.describe_request(rid)
+            frame = self.current_frame()
+            self.request = None
+            if frame is not None and frame.id == rid:
+                self.request = Request(self, rid, frame.count, frame.meta, self.inbox.received)
         return self.request
 
-    def describe_request(self, rid):
-        received = self.inbox.received
-        if self.frame is not None:
-            return Request(self, rid, self.frame.count, self.frame.meta, received)
+    def current_frame(self):
+        """The query being served; the hot path leaves it where it lies in the buffer."""
         data, start = self.inbox.data, self.inbox.start
+        if self.frame is not None or len(data) < start + wire.HEAD:
+            return self.frame
         length = wire.HEADER.unpack_from(data, start)[0]
-        frame = wire.decode(data, start, start + 4 + length)
-        return Request(self, rid, frame.count, frame.meta, received)
+        return wire.decode(data, start, start + 4 + length)
 
     # Health and leaving.
 
     def health(self):
         hook = self.registry.health_hook
         try:
-            if hook is not None and hook() is False:
+            if hook is not None and self.asked(hook) is False:
                 return self.encode(wire.HEALTH_FAILED, meta={"reason": "the health hook said no"})
         except Exception as error:
             reason = text(f"{type(error).__name__}: {error}", 1024)
@@ -428,6 +370,10 @@ class Worker:
         uptime = round(monotonic() - self.started, 3)
         meta = {"uptime": uptime, "queriesProcessed": self.served}
         return self.encode(wire.HEALTH_OK, meta=meta)
+
+    def asked(self, hook):
+        answer = hook()
+        return self.coroutines.run(answer) if hasattr(answer, "__await__") else answer
 
     def on_shutdown(self, frame):
         if frame.flags & wire.GRACEFUL:
@@ -456,86 +402,9 @@ class Worker:
         self.control.later(grace, lambda: os._exit(1))
 
 
-class Calls:
-    """Calls that wait for their result."""
-
-    def __init__(self, worker):
-        self.worker = worker
-        self.last = 0
-        self.counting = threading.Lock()
-        self.waiting = {}
-
-    def next_id(self):
-        with self.counting:
-            self.last += 1
-            return self.last
-
-    def make(self, meta, flags, body):
-        worker = self.worker
-        request = worker.current_request()
-        if request is not None:
-            meta["requestId"] = str(request.wire_id)
-            remaining = request.remaining()
-            if remaining is not None:
-                meta["deadlineMs"] = max(1, int(remaining * 1000))
-        if not worker.on_main_thread():
-            return self.from_thread(meta, flags, body)
-        return self.from_main(meta, flags, body)
-
-    def from_main(self, meta, flags, body):
-        """Wait on the data stream: poll unmasked, read masked, so that no byte is lost."""
-        worker, state = self.worker, self.worker.state
-        state.masked += 1
-        try:
-            call_id = self.next_id()
-            if not worker.inbox.nested:
-                worker.inbox.enter()
-            worker.send(worker.encode(wire.CALL, call_id, flags, meta, body))
-        finally:
-            state.masked -= 1
-        while True:
-            state.check()
-            state.masked += 1
-            try:
-                found = worker.taken(wire.CALL_RESULT, call_id)
-                if found:
-                    return found[0]
-            finally:
-                state.masked -= 1
-            worker.inbox.wait()
-            state.masked += 1
-            try:
-                worker.pump()
-            finally:
-                state.masked -= 1
-
-    def from_thread(self, meta, flags, body):
-        worker = self.worker
-        if worker.one_stream:
-            raise RuntimeError("ostler.call from a thread needs a control stream")
-        call_id = self.next_id()
-        meta["answerOn"] = "control"
-        slot = self.waiting[call_id] = [threading.Event(), None]
-        try:
-            worker.control.send(worker.encode(wire.CALL, call_id, flags, meta, body))
-            slot[0].wait()
-        finally:
-            del self.waiting[call_id]
-        return slot[1]
-
-    def deliver(self, frame):
-        slot = self.waiting.get(frame.id)
-        if slot is not None:
-            slot[1] = frame
-            slot[0].set()
-
-
 def stops_now(frame):
     return frame.kind == wire.SHUTDOWN and not frame.flags & wire.GRACEFUL
 
 
-def safe_form(value):
-    try:
-        return encoded(value)
-    except Unencodable:
-        return 0, b"", None
+def as_it_is(value):
+    return value

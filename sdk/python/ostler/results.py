@@ -4,6 +4,9 @@ from .jsontext import dumps
 from .wire import RAW
 
 
+_JSON = frozenset((str, int, float, bool, list, dict, type(None)))
+
+
 class Raw:
     """Bytes with a content type of their own."""
 
@@ -14,6 +17,11 @@ class Raw:
 
 def encoded(value):
     """(flags, body, meta) of any result or chunk."""
+    kind = type(value)
+    if kind is bytes:
+        return RAW, value, None
+    if kind in _JSON:
+        return 0, dumps(value), None
     if isinstance(value, Raw):
         return RAW, bytes(value.data), {"contentType": value.content_type}
     if isinstance(value, (bytes, bytearray, memoryview)):

@@ -29,6 +29,8 @@ class Stream:
         self.sent = 0
         self.chunks = credit.get("chunks", DEFAULT_CHUNKS)
         self.room = credit.get("bytes", DEFAULT_BYTES)
+        # The short way for small chunks, where only this thread writes the stream.
+        self.write = worker.data.sendall if worker.binary and not worker.one_stream else None
         self.step = source.__next__ if not isasyncgen(source) else self.async_step
 
     def async_step(self):
@@ -44,7 +46,7 @@ class Stream:
                     if self.chunks <= 0 or self.room <= 0:
                         self.refill()
                     state.armed = rid
-                    if cancelled and state.blocked(rid):
+                    if cancelled and state.is_cancelled(rid):
                         state.strike()
                     item = step()
                     state.armed = 0
@@ -57,13 +59,19 @@ class Stream:
                 state.armed = 0
                 return self.abandon(error)
         except Cancelled as error:
+            state.armed = 0
             return self.abandon(error)
 
     def send(self, item):
         flags, body, meta = encoded(item)
-        self.worker.send_body(wire.MESSAGE, self.rid, flags, body, self.sent, meta)
+        size = len(body)
+        if self.write is not None and meta is None and size <= wire.SMALL:
+            head = wire.HEADER.pack(size + 20, wire.MESSAGE, flags, 0, self.rid, 0, self.sent)
+            self.write(head + body)
+        else:
+            self.worker.outbox.send_body(wire.MESSAGE, self.rid, flags, body, self.sent, meta)
         self.chunks -= 1
-        self.room -= len(body)
+        self.room -= size
         self.sent += 1
 
     def refill(self):
@@ -79,7 +87,7 @@ class Stream:
         """Armed only around the wait, which consumes nothing; the read is not torn."""
         state = self.state
         state.armed = self.rid
-        if state.cancelled and state.blocked(self.rid):
+        if state.is_cancelled(self.rid):
             state.strike()
         self.worker.inbox.wait()
         state.armed = 0

@@ -16,11 +16,14 @@ MAX_FRAME = 64 * 1024 * 1024 + 4096
 SMALL = 65536  # frames up to this are sent and read in one piece
 
 QUERY, CANCEL, SHUTDOWN, HEALTH_CHECK = 0x01, 0x02, 0x03, 0x04
-PING, CREDIT, CALL_RESULT, TRACE = 0x05, 0x06, 0x07, 0x08
+PING, CREDIT, CALL_RESULT, TRACE, WITHDRAW = 0x05, 0x06, 0x07, 0x08, 0x09
 READY, SESSION, MESSAGE, COMPLETE, ERROR = 0x81, 0x82, 0x83, 0x84, 0x85
 CANCELLED, SHUTDOWN_ACK, HEALTH_OK, HEALTH_FAILED = 0x86, 0x87, 0x88, 0x89
 PONG, PROGRESS, LOG, METRIC, RETIRE, CALL = 0x8A, 0x8B, 0x8C, 0x8D, 0x8E, 0x8F
 TRACE_RESULT = 0x90
+
+_WITHOUT_META = frozenset((CANCEL, WITHDRAW, SHUTDOWN, HEALTH_CHECK, PING, TRACE, PONG, SHUTDOWN_ACK))
+_WITH_META = frozenset((QUERY, CALL_RESULT, CALL, *range(SESSION, TRACE_RESULT + 1))) - _WITHOUT_META
 
 RAW = 0x80  # the body is bytes, not JSON
 STREAM = 0x01  # query: the caller wants chunks
@@ -66,9 +69,11 @@ def decode(view, start, end):
     body = start + HEAD
     if kind == CREDIT:
         return Frame(kind, id, flags, code, chunks=a, count=b)
+    if kind not in _WITH_META and kind not in _WITHOUT_META:
+        return Frame(kind, id, flags, code, body=view[body:end])  # of a later version
     if body + a > end:
         raise StreamClosed(f"meta of {a} bytes is longer than its frame")
-    fields = read_meta(bytes(view[body : body + a])) if a else None
+    fields = read_meta(bytes(view[body : body + a])) if a and kind in _WITH_META else None
     return Frame(kind, id, flags, code, fields, view[body + a : end], b)
 
 

@@ -20,6 +20,8 @@ from .functions import registry
 from .process import LOST_GRACE, STOP_GRACE, Worker
 from .wire import SHUTDOWN_ACK
 
+SEND_BUFFER = 4 * 1024 * 1024  # as much of it as the system grants: fewer turns for large bodies
+
 USAGE = "usage: ostler.worker FILE.py (started by: ostler serve FILE.py)"
 
 
@@ -127,15 +129,14 @@ def serve(data, control=None, token=None):
     binary = offers_binary(os.environ)
     worker = Worker(registry, data, control, binary, frame_limit(os.environ, binary))
     forget_streams(os.environ)
-    if not sys.stdout.line_buffering:
-        sys.stdout.reconfigure(line_buffering=True)
+    prepare_output(data)
     context.attach(worker)
     after_fork.worker = worker
     signal.signal(signal.SIGINT, lambda *_: None)  # a terminal's Ctrl-C is the server's to judge
     worker.state.install()
     try:
         for hook in registry.start_hooks:
-            run_hook(worker, hook)
+            worker.asked(hook)
     except BaseException:
         traceback.print_exc()
         return 1
@@ -144,18 +145,18 @@ def serve(data, control=None, token=None):
     signal.set_wakeup_fd(worker.control.wake_write, warn_on_full_buffer=False)
     try:
         data.sendall(ready_line(worker, token))
-        worker.opened = True
-        worker.run_binary() if binary else worker.run_lines()
+        worker.outbox.opened = True
+        worker.run()
     except (StreamClosed, OSError) as error:
         leave_if_forked(worker)
         print(f"ostler: {error}", file=sys.stderr)
     return leave(worker)
 
 
-def run_hook(worker, hook):
-    result = hook()
-    if hasattr(result, "__await__"):
-        worker.coroutines.run(result)
+def prepare_output(data):
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)  # a line is told before its request ends
+    data.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
 
 def forget_streams(environ):
@@ -176,6 +177,7 @@ def ready_line(worker, token):
             "capacity": 1,
             "functions": [function.describe() for function in registry.functions],
             "pid": worker.pid,
+            "withdraw": not worker.one_stream,
             "cancelSignal": int(SIGNAL) if SIGNAL is not None else None,
             "traceSignal": trace_signal(),
             "sdk": f"python/{__version__}",
@@ -200,12 +202,12 @@ def on_terminate(worker, frame):
 
 def leave(worker):
     """Stop hooks, the acknowledgement, and out; never longer than its grace."""
-    lost = not worker.graceful and worker.state.stopping is None
-    worker.leave_within(LOST_GRACE if lost else STOP_GRACE) if not worker.graceful else None
+    if not worker.graceful and worker.state.stopping is None:
+        worker.leave_within(LOST_GRACE)  # the stream just ended
     code = 0
     for hook in registry.stop_hooks:
         try:
-            run_hook(worker, hook)
+            worker.asked(hook)
         except BaseException:
             traceback.print_exc()
             code = 1
@@ -215,8 +217,13 @@ def leave(worker):
         worker.data.sendall(worker.encode(SHUTDOWN_ACK))
     except Exception:
         pass
-    sys.stdout.flush()
+    flush()
     return code
+
+
+def flush():
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 # Forks.
@@ -226,7 +233,7 @@ def leave_if_forked(worker):
     """A child that a handler forked came back here; the streams are its parent's."""
     if os.getpid() != worker.pid:
         print("ostler: a forked child returned from its handler; end it with os._exit", file=sys.stderr)
-        sys.stdout.flush()
+        flush()
         os._exit(1)
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -206,9 +205,5 @@ class WorkerTest(unittest.TestCase):
         self.addCleanup(worker.close)
         return worker
 
-    def stopped(self, worker):
-        """Its exit code; afterwards the process is waited for."""
-        return worker.wait()
 
-
-__all__ = ["PATIENCE", "TERMINAL", "Stream", "WorkerProcess", "WorkerTest", "ndjson", "signal", "wire"]
+__all__ = ["PACKAGE", "PATIENCE", "TERMINAL", "Stream", "WorkerProcess", "WorkerTest", "ndjson", "wire"]

@@ -1,5 +1,7 @@
 """Functions, results and errors over the binary wire."""
 
+import os
+
 from harness import WorkerProcess, WorkerTest, wire
 
 SOURCE = """
@@ -68,6 +70,8 @@ def odd_result(kind):
         return {7}
     if kind == "large":
         return "x" * 300_000
+    if kind == "coroutine":
+        return waits(5)
     if kind == "generator":
         return (i for i in range(3))
     loop = []
@@ -90,6 +94,10 @@ def about():
 @ostler.function
 def environment():
     return sorted(name for name in os.environ if name in ("OSTLER_FD", "OSTLER_TOKEN"))
+
+@ostler.function
+def says_nonsense():
+    ostler.request().progress(object())
 
 @ostler.function
 def talks():
@@ -198,6 +206,13 @@ class Calls(WorkerTest):
         kinds = [self.w.data.next().kind for _ in range(4)]
         self.assertEqual(kinds, [wire.MESSAGE] * 3 + [wire.COMPLETE])
 
+    def test_and_it_keeps_to_the_credit_of_its_query(self):
+        rid = self.w.query("odd_result", "generator", credit={"chunks": 1, "bytes": 100})
+        self.assertEqual(self.w.data.next().kind, wire.MESSAGE)
+        self.w.cancel(rid)
+        frame = self.w.data.next()
+        self.assertEqual((frame.kind, frame.count), (wire.CANCELLED, 1))
+
     def test_a_coroutine_function_is_awaited(self):
         self.assertEqual(self.w.value("waits", 4), 5)
 
@@ -222,6 +237,16 @@ class Calls(WorkerTest):
         self.assertEqual((retire.kind, retire.meta), (wire.RETIRE, {"reason": "old"}))
         self.assertEqual(end.kind, wire.COMPLETE)
         self.w.stdout.wait_for("printed")
+
+    def test_a_signal_makes_the_stacks_appear(self):
+        os.kill(self.w.process.pid, self.w.ready["traceSignal"])
+        self.w.stderr.wait_for("in run_binary")
+
+    def test_what_a_handler_cannot_say_in_json_is_its_own_error(self):
+        self.assertEqual(self.error("says_nonsense")["type"], "TypeError")
+
+    def test_a_plain_function_may_hand_back_a_coroutine(self):
+        self.assertEqual(self.w.value("odd_result", "coroutine"), 6)
 
     def test_pings_and_traces_are_answered_on_control(self):
         self.w.control.send(wire.PING, 99)

@@ -90,7 +90,8 @@ def shielded():
 @ostler.function
 def imports():
     with open(os.path.join(os.path.dirname(__file__), "slow_module.py"), "w") as file:
-        file.write("import time\\nprint('in', flush=True)\\n"
+        file.write("import os, time\\nos.mkdir(__file__ + '.once')  # cannot be imported twice\\n"
+                   "print('in', flush=True)\\n"
                    "end = time.monotonic() + 0.3\\n"
                    "while time.monotonic() < end: time.sleep(0.001)\\nready = True\\n")
     import slow_module
@@ -196,6 +197,20 @@ class Cancel(WorkerTest):
         frame = w.control.next()
         self.assertEqual((frame.kind, frame.id, frame.flags), (wire.CANCELLED, waiting, wire.NOT_STARTED))
         w.cancel(waiting)  # a repeat is not answered twice
+        w.control.send(wire.PING, 1)
+        self.assertEqual(w.control.next().kind, wire.PONG)
+        w.cancel(running)
+        self.assertEqual([w.data.next().id for _ in range(2)], [running, last])
+
+    def test_a_withdrawal_takes_only_what_has_not_begun(self):
+        w = self.worker(SOURCE)
+        running = self.begin(w, "sleeps")
+        waiting, last = w.query("echo", 1), w.query("echo", 2)
+        self.assertIs(w.ready["withdraw"], True)
+        for rid in (running, waiting, waiting):
+            w.control.send(wire.WITHDRAW, rid)
+        frame = w.control.next()
+        self.assertEqual((frame.kind, frame.id, frame.flags), (wire.CANCELLED, waiting, wire.NOT_STARTED))
         w.control.send(wire.PING, 1)
         self.assertEqual(w.control.next().kind, wire.PONG)
         w.cancel(running)

@@ -28,6 +28,7 @@ pub fn to_worker() -> Vec<(&'static str, ToWorker)> {
         ("query with no bytes, but raw", query(10, greet(), Body::raw(Bytes::new(), None)).into()),
         ("query with the largest id", query(u64::MAX, greet(), args()).into()),
         ("cancel", ToWorker::Cancel { id: 17 }),
+        ("withdraw", ToWorker::Withdraw { id: 17 }),
         ("shutdown, graceful", ToWorker::Shutdown { graceful: true }),
         ("shutdown, at once", ToWorker::Shutdown { graceful: false }),
         ("health_check", ToWorker::HealthCheck),

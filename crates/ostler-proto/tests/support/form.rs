@@ -29,6 +29,7 @@ impl Form for ToWorker {
         match self {
             ToWorker::Query(query) => query_form(query),
             ToWorker::Cancel { id } => json!({"type": "cancel", "id": id.to_string()}),
+            ToWorker::Withdraw { id } => json!({"type": "withdraw", "id": id.to_string()}),
             ToWorker::Shutdown { graceful } => json!({"type": "shutdown", "graceful": graceful}),
             ToWorker::HealthCheck => json!({"type": "health_check"}),
             ToWorker::Ping { nonce } => json!({"type": "ping", "nonce": nonce.to_string()}),

@@ -1,8 +1,9 @@
 //! C2: a cgroup per worker, where a part of the cgroup v2 tree belongs to this server.
 //!
-//! The server makes a directory for the pool below its own cgroup and one below that for each
-//! worker. Only workers and their descendants are put there, never shims, so `cgroup.kill` reaches
-//! exactly what is to go. The root shim removes the directories.
+//! The server finds the place, the root shim makes the pool's directory there, and the server one
+//! below it for each worker. Only workers and their descendants are put there, never shims, so
+//! `cgroup.kill` reaches exactly what is to go. The root shim removes them all: whatever it made
+//! is gone when it ends, also when the server was killed before it knew.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -34,32 +35,24 @@ pub struct WorkerCgroup {
 }
 
 impl CgroupTree {
-    /// Finds the part of the tree that is this server's own, and makes the pool's directory in it.
+    /// Finds the part of the tree that is this server's own, and names the pool's directory in it.
     /// The error says why there is none, for people.
-    pub fn create() -> Result<CgroupTree, String> {
+    pub fn find() -> Result<CgroupTree, String> {
         let home = own_cgroup()?;
         check_delegated(&home)?;
         remove_stale(&home);
         let name = unique_name();
-        let path = home.join(&name);
-        fs::create_dir(&path).map_err(|e| format!("cannot create {}: {e}", path.display()))?;
-        let tree = CgroupTree { path, name, next_worker: AtomicI64::new(1) };
-        if tree.path.join("cgroup.kill").exists() {
-            Ok(tree)
-        } else {
-            tree.remove();
-            Err("the kernel has no cgroup.kill (Linux 5.14)".to_owned())
-        }
+        Ok(CgroupTree { path: home.join(&name), name, next_worker: AtomicI64::new(1) })
     }
 
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The pool's directory and the one it is in.
-    pub fn directories(&self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let parent = self.path.parent().expect("made by joining a name");
-        Ok((File::open(&self.path)?.into(), File::open(parent)?.into()))
+    /// The directory in which the pool's is to be made.
+    pub fn home(&self) -> io::Result<OwnedFd> {
+        let home = self.path.parent().expect("made by joining a name");
+        Ok(File::open(home)?.into())
     }
 
     pub fn add_worker(&self) -> io::Result<WorkerCgroup> {
@@ -68,9 +61,11 @@ impl CgroupTree {
         fs::create_dir(&path)?;
         Ok(WorkerCgroup { number, directory: File::open(&path)?.into(), path })
     }
+}
 
-    /// Removes directories that hold no process. For when there is no root shim to do it.
-    pub fn remove(&self) {
+impl Drop for CgroupTree {
+    fn drop(&mut self) {
+        // What a killed root shim could not remove, as far as no process is in it.
         remove_empty(&self.path);
     }
 }

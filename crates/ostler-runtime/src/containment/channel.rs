@@ -49,6 +49,14 @@ impl Channel {
     }
 }
 
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // A program that embeds this one may have forked: the other side must see the end even
+        // while such a child holds a copy.
+        sys::hang_up(self.socket.as_fd());
+    }
+}
+
 /// A process that can be signalled and waited for without ever meaning another one.
 #[derive(Debug)]
 pub struct PidFd {

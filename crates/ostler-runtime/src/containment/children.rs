@@ -79,6 +79,19 @@ fn parent_of(pid: i32) -> Option<i32> {
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Quick at first, because descendants may fork faster than they are found; slow once that has
+/// not helped, because then one of them cannot be killed by this user or hangs in the kernel.
+pub fn wait_for_a_death(signals: Option<&OwnedFd>, rounds: u32) {
+    let micros = if rounds < 2_000 { 200 } else { 50_000 };
+    match signals {
+        Some(signals) => {
+            sys::poll(&mut [sys::watch(signals.as_fd())], Some(micros));
+            sys::drain_child_signals(signals.as_fd());
+        }
+        None => sys::pause_micros(micros),
+    }
+}
+
 /// The host pid behind a pidfd, from the fdinfo directory of this process; None when the process
 /// has been reaped. `fdinfo` belongs to the /proc whose numbers are wanted.
 pub fn pid_behind(fdinfo: &OwnedFd, pidfd: &OwnedFd) -> Option<i32> {

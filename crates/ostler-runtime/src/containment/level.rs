@@ -1,6 +1,7 @@
 //! How well processes are contained, as asked for and as it really is.
 
 use std::fmt;
+use std::io;
 
 use super::namespace::Namespaces;
 
@@ -46,46 +47,40 @@ pub struct Level {
 }
 
 impl Level {
+    /// From what was asked for and what was granted, or refused with a reason.
     pub(super) fn new(
         wanted: Containment,
-        granted: Option<Namespaces>,
-        refusal: Option<std::io::Error>,
-        cgroup: Result<(), String>,
+        namespaces: io::Result<Namespaces>,
+        cgroup: Result<(), &String>,
     ) -> Level {
-        let rung = match (granted, &cgroup) {
-            (Some(_), _) => Rung::C3,
-            (None, Ok(())) => Rung::C2,
-            (None, Err(_)) => Rung::C1,
+        let rung = match (&namespaces, cgroup) {
+            (Ok(_), _) => Rung::C3,
+            (Err(_), Ok(())) => Rung::C2,
+            (Err(_), Err(_)) => Rung::C1,
+        };
+        let cgroups = match cgroup {
+            Ok(()) => "a cgroup per worker".to_owned(),
+            Err(why) => format!("no cgroup per worker: {why}"),
         };
         Level {
             rung,
             cgroup: cgroup.is_ok(),
-            namespaces: granted,
-            reason: reason(wanted, granted, refusal, cgroup),
+            reason: format!("{}, {cgroups}", describe(wanted, &namespaces)),
+            namespaces: namespaces.ok(),
         }
     }
 }
 
-fn reason(
-    wanted: Containment,
-    granted: Option<Namespaces>,
-    refusal: Option<std::io::Error>,
-    cgroup: Result<(), String>,
-) -> String {
-    let cgroup = match cgroup {
-        Ok(()) => "a cgroup per worker".to_owned(),
-        Err(why) => format!("no cgroup per worker: {why}"),
-    };
-    match (wanted, granted) {
-        (Containment::Shim, _) => format!("a shim per worker, {cgroup}"),
-        (Containment::Namespace, None) => {
-            let why = refusal.map_or_else(|| "unknown reason".to_owned(), |e| e.to_string());
-            format!("PID namespaces are refused here ({why}); a shim per worker, {cgroup}")
+fn describe(wanted: Containment, namespaces: &io::Result<Namespaces>) -> String {
+    match (wanted, namespaces) {
+        (Containment::Shim, _) => "a shim per worker".to_owned(),
+        (Containment::Namespace, Err(why)) => {
+            format!("PID namespaces are refused here ({why}), a shim per worker instead")
         }
-        (Containment::Namespace, Some(namespaces)) => {
+        (Containment::Namespace, Ok(namespaces)) => {
             let user = if namespaces.user { " in a user namespace" } else { "" };
             let proc = if namespaces.own_proc { "its own" } else { "the host's" };
-            format!("a PID namespace per worker{user} with {proc} /proc, {cgroup}")
+            format!("a PID namespace per worker{user} with {proc} /proc")
         }
     }
 }

@@ -131,6 +131,11 @@ impl Members {
         self.departed.push(member);
     }
 
+    /// Is there no departed shim whose remains are still looked for?
+    pub fn are_settled(&self) -> bool {
+        self.departed.is_empty()
+    }
+
     /// Nothing of the departed is left: says so, and lets them go.
     pub fn settle(&mut self, pool: Option<&PoolCgroup>) {
         self.departed.retain(|member| {

@@ -30,6 +30,7 @@ mod pool_cgroup;
 mod program;
 mod reports;
 mod root;
+mod root_process;
 mod root_shim;
 mod shim;
 mod spec;
@@ -44,7 +45,8 @@ pub use handle::ProcessHandle;
 pub use level::{Containment, Level, Rung};
 pub use namespace::Namespaces;
 pub use reports::{Cause, Exit, Proof, Report, Reports};
-pub use root_shim::{Cgroup, RootOptions, RootShim, ShimBinary};
+pub use root_process::ShimBinary;
+pub use root_shim::{Cgroup, RootOptions, RootShim};
 pub use spec::SpawnSpec;
 pub use sys::Usage;
 

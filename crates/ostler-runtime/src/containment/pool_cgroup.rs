@@ -1,7 +1,7 @@
 //! The cgroup of a pool as the root shim sees it: a directory with one below for each worker.
 //!
-//! The server makes them; the root shim removes them, because it is the one that knows when a
-//! worker's processes are gone, also after the server.
+//! The root shim makes and removes it, because it is the one that knows when a worker's processes
+//! are gone, also after the server. The directories of the workers are made by the server.
 
 use std::ffi::{CStr, CString};
 use std::io::{self, Write};
@@ -9,6 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use super::sys;
+
+/// Tries, a millisecond apart, until a directory that stays busy is left to the next server.
+const REMOVAL_ATTEMPTS: u32 = 1_000;
 
 #[derive(Debug)]
 pub struct PoolCgroup {
@@ -18,8 +21,20 @@ pub struct PoolCgroup {
 }
 
 impl PoolCgroup {
-    pub fn new(own: OwnedFd, parent: OwnedFd, name: &[u8]) -> PoolCgroup {
-        PoolCgroup { own, parent, name: CString::new(name).unwrap_or_default() }
+    pub fn create(parent: OwnedFd, name: &[u8]) -> io::Result<PoolCgroup> {
+        let name = CString::new(name)?;
+        sys::make_dir_at(parent.as_fd(), &name)?;
+        let own = sys::open_at(Some(parent.as_fd()), &name, libc::O_RDONLY)?;
+        let pool = PoolCgroup { own, parent, name };
+        // Linux 5.14 and later; without it a cgroup is of no use here.
+        let kill = sys::open_at(Some(pool.own.as_fd()), c"cgroup.kill", libc::O_WRONLY);
+        match kill {
+            Ok(_) => Ok(pool),
+            Err(error) => {
+                pool.remove();
+                Err(error)
+            }
+        }
     }
 
     /// Kills every worker of the pool; the shims are not in it.
@@ -42,8 +57,21 @@ impl PoolCgroup {
         }
     }
 
-    /// Removes what is left of the pool, once none of its processes is.
+    /// Removes what is left of the pool, once none of its processes is. The kernel may keep a
+    /// cgroup busy for an instant after its last process was reaped.
     pub fn remove(&self) {
+        for _ in 0..REMOVAL_ATTEMPTS {
+            self.remove_workers();
+            match sys::remove_dir_at(self.parent.as_fd(), &self.name) {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    sys::pause_micros(1_000);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn remove_workers(&self) {
         let listing = std::fs::read_dir(format!("/proc/self/fd/{}", self.own.as_raw_fd()));
         for entry in listing.into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir())
@@ -52,7 +80,6 @@ impl PoolCgroup {
                 let _ = sys::remove_dir_at(self.own.as_fd(), &name);
             }
         }
-        let _ = sys::remove_dir_at(self.parent.as_fd(), &self.name);
     }
 }
 

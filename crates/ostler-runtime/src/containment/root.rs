@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::children::Children;
+use super::children::{self, Children};
 use super::members::{ForkServer, Member, Members};
 use super::namespace::{self, Namespaces};
 use super::pool_cgroup::PoolCgroup;
@@ -22,8 +22,11 @@ use super::wire::{self, CGROUP, CONTROL, DATA, Kind, Message, Received};
 /// Consecutive scans without a stranger after which a departed shim counts as swept.
 const CLEAN_SCANS: u32 = 20;
 const QUICK_SCAN: Duration = Duration::from_micros(200);
-/// Also with nothing known to be wrong: no signal tells of an adopted child.
 const SLOW_SCAN: Duration = Duration::from_millis(100);
+/// Also with nothing known to be wrong: no signal tells of an adopted child.
+const IDLE_SCAN: Duration = Duration::from_secs(5);
+/// Scans in a row without a stranger after which all is quiet.
+const QUIET_SCANS: u32 = CLEAN_SCANS + 100;
 /// Scans after which a stranger that does not die is no longer pursued quickly.
 const PATIENCE: u32 = 5_000;
 
@@ -62,46 +65,59 @@ fn configure(control: OwnedFd, title: Title, file_limit: Option<(u64, u64)>) -> 
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
     let server = fds.take()?;
-    let cgroup = match fds.take_if(message.has(CGROUP))? {
-        Some(own) => Some(PoolCgroup::new(own, fds.take()?, message.text_bytes())),
-        None => None,
-    };
+    let signals = sys::child_signals()?;
+    let shim_binary = sys::open(c"/proc/self/exe", libc::O_PATH)?;
+    let home = fds.take_if(message.has(CGROUP))?;
     let namespaces = message.has(wire::NAMESPACE).then(Namespaces::probe);
-    confirm(&control, namespaces.as_ref())?;
+    let cgroup = home.map(|home| PoolCgroup::create(home, message.text_bytes()));
+    // From here on there is something to remove, so nothing may fail: a server that is gone shows
+    // in the loop.
+    let _ = confirm(&control, namespaces.as_ref(), cgroup.as_ref());
     Ok(Root {
-        signals: sys::child_signals()?,
         children: Children::of_this_process(),
-        shim_binary: sys::open(c"/proc/self/exe", libc::O_PATH)?,
         namespaces: namespaces.and_then(Result::ok),
+        cgroup: cgroup.and_then(Result::ok),
         members: Members::default(),
         entries: Vec::with_capacity(64),
         scans: Scans::default(),
         control,
         server,
-        cgroup,
+        signals,
+        shim_binary,
         title,
         file_limit,
     })
 }
 
-fn confirm(control: &OwnedFd, namespaces: Option<&io::Result<Namespaces>>) -> io::Result<()> {
-    let message = Message::new(Kind::Configured);
-    let message = match namespaces {
-        None => message,
-        Some(Ok(granted)) => message.flags(granted.to_flags()),
-        Some(Err(error)) => message.numbers(&[sys::errno(error).into()]),
+fn confirm(
+    control: &OwnedFd,
+    namespaces: Option<&io::Result<Namespaces>>,
+    cgroup: Option<&io::Result<PoolCgroup>>,
+) -> io::Result<()> {
+    let (namespace_flags, namespace_errno) = match namespaces {
+        None => (0, 0),
+        Some(Ok(granted)) => (granted.to_flags(), 0),
+        Some(Err(error)) => (0, sys::errno(error)),
+    };
+    let (cgroup_flag, cgroup_errno) = match cgroup {
+        None => (0, 0),
+        Some(Ok(_)) => (CGROUP, 0),
+        Some(Err(error)) => (0, sys::errno(error)),
     };
     let own = sys::pidfd_open(sys::pid())?;
-    message.send(control.as_fd(), &[own.as_fd()])
+    Message::new(Kind::Configured)
+        .flags(namespace_flags | cgroup_flag)
+        .numbers(&[namespace_errno.into(), cgroup_errno.into()])
+        .send(control.as_fd(), &[own.as_fd()])
 }
 
 /// Where the search for strangers stands.
 #[derive(Debug, Default)]
 struct Scans {
-    /// Scans in a row that found no stranger; `CLEAN_SCANS` when nothing is suspected.
+    /// Scans in a row that found no stranger.
     clean: u32,
-    /// Scans since the last suspicion.
-    since: u32,
+    /// Scans since strangers are suspected.
+    pursuit: u32,
     next: Option<Instant>,
 }
 
@@ -170,7 +186,21 @@ impl Root {
     fn spawn(&mut self, request: Message, mut fds: Fds) -> io::Result<()> {
         let blueprint = fds.take()?;
         let report = fds.take()?;
-        let order = Order {
+        match self.order(request, blueprint, &report, fds) {
+            Ok(order) => self.fork_shim(order, report),
+            Err(error) => refusal(Stage::Arm, &error).send(report.as_fd(), &[]),
+        }
+    }
+
+    /// Fails when this process has no descriptors left.
+    fn order(
+        &self,
+        request: Message,
+        blueprint: OwnedFd,
+        report: &OwnedFd,
+        mut fds: Fds,
+    ) -> io::Result<Order> {
+        Ok(Order {
             report: report.try_clone()?,
             server: self.server.try_clone()?,
             blueprint,
@@ -185,7 +215,10 @@ impl Root {
             file_limit: self.file_limit,
             title: self.title,
             request,
-        };
+        })
+    }
+
+    fn fork_shim(&mut self, order: Order, report: OwnedFd) -> io::Result<()> {
         let flags = self.namespaces.map_or(0, Namespaces::clone_flags);
         match self.members.reserve().and_then(|()| sys::fork(flags)) {
             Ok(Forked::Child) => order.run(),
@@ -241,6 +274,18 @@ impl Root {
         }
         if suspicious {
             self.scans = Scans::default();
+        } else if self.scans.clean >= CLEAN_SCANS && !self.members.are_settled() {
+            self.settle();
+        }
+    }
+
+    /// Lets go of shims that have left nothing, and looks again soon after those whose cgroup is
+    /// still busy.
+    fn settle(&mut self) {
+        self.members.settle(self.cgroup.as_ref());
+        if !self.members.are_settled() {
+            let soon = Instant::now() + SLOW_SCAN;
+            self.scans.next = Some(self.scans.next.map_or(soon, |next| next.min(soon)));
         }
     }
 
@@ -268,17 +313,22 @@ impl Root {
     fn schedule(&mut self, found: bool) {
         let scans = &mut self.scans;
         scans.clean = if found { 0 } else { scans.clean.saturating_add(1) };
-        scans.since = scans.since.saturating_add(1);
+        scans.pursuit = scans.pursuit.saturating_add(1);
         if scans.clean >= CLEAN_SCANS {
-            self.members.settle(self.cgroup.as_ref());
+            scans.pursuit = 0;
+            self.settle();
         }
-        let pursue = scans.clean < CLEAN_SCANS && scans.since < PATIENCE;
-        let pause = if pursue { QUICK_SCAN } else { SLOW_SCAN };
-        scans.next = Some(Instant::now() + pause);
+        let pause = match self.scans.clean {
+            0..CLEAN_SCANS if self.scans.pursuit < PATIENCE => QUICK_SCAN,
+            QUIET_SCANS.. if self.members.are_settled() => IDLE_SCAN,
+            _ => SLOW_SCAN,
+        };
+        self.scans.next = Some(Instant::now() + pause);
     }
 
     /// Kills all that is below and ends once the kernel says that nothing is.
     fn end(&mut self) -> ! {
+        let mut rounds = 0_u32;
         loop {
             if let Some(cgroup) = &self.cgroup {
                 cgroup.kill();
@@ -291,8 +341,8 @@ impl Root {
                     Wait::NoChildren => self.leave(),
                 }
             }
-            sys::poll(&mut [sys::watch(self.signals.as_fd())], Some(200));
-            sys::drain_child_signals(self.signals.as_fd());
+            children::wait_for_a_death(Some(&self.signals), rounds);
+            rounds = rounds.saturating_add(1);
         }
     }
 

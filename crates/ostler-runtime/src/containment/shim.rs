@@ -252,7 +252,7 @@ impl Shim {
                 let _ = Message::new(Kind::Clean).send(self.report.as_fd(), &[]);
                 sys::exit_now(0);
             }
-            wait_for_a_death(signals, rounds);
+            children::wait_for_a_death(signals, rounds);
             rounds = rounds.saturating_add(1);
         }
     }
@@ -280,18 +280,5 @@ impl Shim {
                 Wait::NoChildren => return true,
             }
         }
-    }
-}
-
-/// Quick at first, because descendants may fork faster than they are found; slow once that has
-/// not helped, because then one of them cannot be killed by this user or hangs in the kernel.
-fn wait_for_a_death(signals: Option<&OwnedFd>, rounds: u32) {
-    let micros = if rounds < 2_000 { 200 } else { 50_000 };
-    match signals {
-        Some(signals) => {
-            sys::poll(&mut [sys::watch(signals.as_fd())], Some(micros));
-            sys::drain_child_signals(signals.as_fd());
-        }
-        None => sys::pause_micros(micros),
     }
 }

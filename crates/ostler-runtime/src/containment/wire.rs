@@ -38,15 +38,16 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Server to root shim, first: what to build. Descriptors: server pidfd, then the pool's
-    /// cgroup and its parent if `CGROUP` is set. Text: the cgroup's name.
+    /// Server to root shim, first: what to build. Descriptors: server pidfd, then, if `CGROUP` is
+    /// set, the cgroup in which to make the pool's. Text: the name of the pool's cgroup.
     Configure = 1,
     /// Server to root shim. Descriptors: specification, report, stdout, stderr, then data,
     /// control and cgroup as the flags say. Number: that of the cgroup. Text: the worker's name.
     Spawn = 2,
     /// Server to root shim. Descriptors: specification, fork server channel, stdout, stderr.
     StartForkServer = 3,
-    /// Root shim to server. Numbers: see `Granted`. Descriptor: the root shim's pidfd.
+    /// Root shim to server: what could be built. Flags: that. Numbers: the errno of namespaces and
+    /// of the cgroup that could not. Descriptor: the root shim's pidfd.
     Configured = 10,
     /// Worker shim to server. Descriptor: the shim's own pidfd.
     ShimStarted = 20,

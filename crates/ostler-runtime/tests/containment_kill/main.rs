@@ -17,21 +17,30 @@ mod truth;
 
 use trial::{Level, Victim};
 
-const TESTS: [harness::Test; 10] = [
+const TESTS: [harness::Test; 15] = [
     ("killing_the_server_leaves_nothing_at_c1", || trial::run(Level::C1, Victim::Server)),
+    ("killing_the_server_leaves_nothing_at_c2", || trial::run(Level::C2, Victim::Server)),
     ("killing_the_server_leaves_nothing_at_c3", || trial::run(Level::C3, Victim::Server)),
     ("killing_a_worker_leaves_nothing_of_it_at_c1", || trial::run(Level::C1, Victim::Worker)),
+    ("killing_a_worker_leaves_nothing_of_it_at_c2", || trial::run(Level::C2, Victim::Worker)),
     ("killing_a_worker_leaves_nothing_of_it_at_c3", || trial::run(Level::C3, Victim::Worker)),
     ("killing_a_shim_leaves_nothing_of_its_worker_at_c1", || trial::run(Level::C1, Victim::Shim)),
+    ("killing_a_shim_leaves_nothing_of_its_worker_at_c2", || trial::run(Level::C2, Victim::Shim)),
     ("killing_a_shim_leaves_nothing_of_its_worker_at_c3", || trial::run(Level::C3, Victim::Shim)),
     ("workers_outlive_the_root_shim_but_not_the_server_at_c1", || {
         trial::run(Level::C1, Victim::Root)
+    }),
+    ("workers_outlive_the_root_shim_but_not_the_server_at_c2", || {
+        trial::run(Level::C2, Victim::Root)
     }),
     ("workers_outlive_the_root_shim_but_not_the_server_at_c3", || {
         trial::run(Level::C3, Victim::Root)
     }),
     ("workers_outlive_the_fork_server_but_not_the_server_at_c1", || {
         trial::run(Level::C1, Victim::ForkServer)
+    }),
+    ("workers_outlive_the_fork_server_but_not_the_server_at_c2", || {
+        trial::run(Level::C2, Victim::ForkServer)
     }),
     ("workers_outlive_the_fork_server_but_not_the_server_at_c3", || {
         trial::run(Level::C3, Victim::ForkServer)

@@ -79,7 +79,7 @@ async fn start_pool(
     };
     let options = RootOptions {
         containment,
-        cgroup: Cgroup::Off,
+        cgroup: if level == "C2" { Cgroup::Auto } else { Cgroup::Off },
         ..RootOptions::new("trial").expect("main enters")
     };
     let root = RootShim::start(options).await.ok()?;

@@ -68,8 +68,9 @@ impl Tree {
 
 /// Whose part of a trial a process is: `w-1`.
 pub fn worker_in(command: &str) -> Option<String> {
-    let at = command.find("worker=").map(|at| at + "worker=".len());
-    let at = at.or_else(|| Some(command.strip_prefix("ostler: shim ").map(|_| 13)?))?;
+    let marks = ["worker=", "ostler: shim "];
+    let found = marks.iter().find_map(|mark| Some(command.find(mark)? + mark.len()));
+    let at = found?;
     let name: String = command[at..].chars().take_while(|c| !c.is_whitespace()).collect();
     Some(name).filter(|name| name.starts_with("w-"))
 }

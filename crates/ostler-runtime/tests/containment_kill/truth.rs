@@ -21,6 +21,9 @@ impl Truth {
         let base = base.into_iter().find(|base| base.join("cgroup.procs").exists());
         let cgroup = base.map(|base| base.join(format!("trial-{}-{trial}", std::process::id())));
         let cgroup = cgroup.filter(|cgroup| fs::create_dir(cgroup).is_ok());
+        if let Some(cgroup) = &cgroup {
+            delegate(cgroup);
+        }
         Truth { directory, cgroup }
     }
 
@@ -44,6 +47,10 @@ impl Truth {
         found
     }
 
+    pub fn cgroups_below(&self) -> usize {
+        self.cgroup.as_deref().map_or(0, |cgroup| below(cgroup).count())
+    }
+
     /// After a failed trial: nothing may stay on the machine.
     pub fn clear(&self) {
         if let Some(cgroup) = &self.cgroup {
@@ -60,6 +67,7 @@ impl Drop for Truth {
         let Some(cgroup) = &self.cgroup else { return };
         // Zombies that nobody has reaped yet keep a cgroup busy for an instant.
         for _ in 0..1000 {
+            remove_below(cgroup);
             if fs::remove_dir(cgroup).is_ok() {
                 return;
             }
@@ -71,7 +79,30 @@ impl Drop for Truth {
 
 fn in_cgroup(cgroup: &Path) -> Vec<i32> {
     let text = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
-    text.lines().filter_map(|line| line.parse().ok()).collect()
+    let own = text.lines().filter_map(|line| line.parse().ok());
+    own.chain(below(cgroup).flat_map(|below| in_cgroup(&below))).collect()
+}
+
+fn below(cgroup: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| entry.path())
+}
+
+fn remove_below(cgroup: &Path) {
+    for directory in below(cgroup) {
+        remove_below(&directory);
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+/// The server may make cgroups of its own here.
+fn delegate(cgroup: &Path) {
+    let flags = rustix::fs::XattrFlags::empty();
+    let marked = rustix::fs::setxattr(cgroup, "user.delegate", b"1", flags);
+    if let Err(error) = marked {
+        eprintln!("cannot mark {}: {error}", cgroup.display());
+    }
 }
 
 fn in_directory(directory: &Path) -> Vec<i32> {

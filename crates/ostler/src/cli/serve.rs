@@ -8,6 +8,7 @@ use super::endpoint::{config_file, current_dir};
 use super::exit::{Exit, Failure};
 use super::output;
 use crate::config::{self, Config, Containment, Pool, Program};
+use crate::daemon::Daemon;
 use crate::text::one_line;
 
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
@@ -19,8 +20,17 @@ pub(super) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 
 /// Runs the server until it is told to end.
 fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
-    let _ = (config, wait);
-    Err(Failure::failed("this build has no server in it"))
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
+    runtime.block_on(async {
+        let daemon = Daemon::start(&config).await;
+        let daemon = daemon.map_err(|error| Failure::failed(error.to_string()))?;
+        if wait {
+            daemon.all_ready().await.map_err(|error| Failure::failed(error.to_string()))?;
+        }
+        daemon.run().await;
+        Ok(Exit::Ok)
+    })
 }
 
 /// The configuration that the arguments mean: a file's, or that of one Python file.

@@ -93,6 +93,11 @@ pub fn open_at(dir: Option<BorrowedFd<'_>>, path: &CStr, flags: i32) -> io::Resu
     }
 }
 
+pub fn make_dir_at(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    // SAFETY: a terminated name below a borrowed directory.
+    check(unsafe { libc::mkdirat(dir.as_raw_fd(), name.as_ptr(), 0o755) }).map(drop)
+}
+
 pub fn remove_dir_at(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
     // SAFETY: a terminated name below a borrowed directory.
     check(unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) }).map(drop)

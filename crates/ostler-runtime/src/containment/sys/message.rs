@@ -49,6 +49,12 @@ fn socket_pair(kind: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
+/// Ends a connection for all who hold a copy of this end.
+pub fn hang_up(socket: BorrowedFd<'_>) {
+    // SAFETY: plain numbers. It fails only where the connection has already ended.
+    unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
 /// Sends one message. Never blocks, and never raises SIGPIPE.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!(fds.len() <= MAX_FDS, "one message carries at most 8 descriptors");

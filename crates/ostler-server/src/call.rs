@@ -1,0 +1,286 @@
+//! `POST /api/pools/{pool}/call/{function}`: the one route that must be fast.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use ostler_runtime::{Body, Call, Pool};
+
+use crate::payload::Payload;
+use crate::problem::Problem;
+use crate::server::Shared;
+use crate::stream::{Framing, StreamBody};
+
+const TIMEOUT: HeaderName = HeaderName::from_static("ostler-timeout");
+const IDEMPOTENT: HeaderName = HeaderName::from_static("ostler-idempotent");
+const PRIORITY: HeaderName = HeaderName::from_static("ostler-priority");
+const OWNER: HeaderName = HeaderName::from_static("ostler-owner");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("ostler-request-id");
+const WORKER: HeaderName = HeaderName::from_static("ostler-worker");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The pool and function that a path names, if it names a call.
+pub(crate) fn route(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("/api/pools/")?;
+    let (pool, function) = rest.split_once("/call/")?;
+    (!pool.is_empty() && !pool.contains('/') && !function.is_empty() && !function.contains('/'))
+        .then_some((pool, function))
+}
+
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    client: u64,
+) -> Response<Payload> {
+    let id = match request_id(&shared, request.headers()) {
+        Ok(id) => id,
+        Err(problem) => return crate::payload::problem(&problem, None),
+    };
+    match answer(&shared, request, client, &id).await {
+        Ok(response) => response,
+        Err(problem) => crate::payload::problem(&problem, Some(&id)),
+    }
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    request: Request<Incoming>,
+    client: u64,
+    id: &HeaderValue,
+) -> Result<Response<Payload>, Problem> {
+    if request.method() != Method::POST {
+        let detail = "a call is made with POST";
+        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail));
+    }
+    let (pool, function) = route(request.uri().path()).expect("routed here by its path");
+    let (pool, function) = (shared.pool(&decoded(pool)?)?.clone(), decoded(function)?);
+    let framing = framing(request.headers());
+    let mut call = described(request.headers(), client)?;
+    call.function = function;
+    call.stream = framing.is_some();
+    let content_type = content_type(request.headers())?;
+    let limit = shared.max_body.min(usize::try_from(pool.max_body()).unwrap_or(usize::MAX));
+    call.body = body(request, content_type, limit).await?;
+    match framing {
+        None => whole(shared, &pool, call, id).await,
+        Some(framing) => Ok(streamed(shared, &pool, call, framing, id)),
+    }
+}
+
+async fn whole(
+    shared: &Shared,
+    pool: &Pool,
+    call: Call,
+    id: &HeaderValue,
+) -> Result<Response<Payload>, Problem> {
+    let result = pool.call(call).result().await;
+    let answered = result.map_err(|error| Problem::of_call(&error, shared.tracebacks))?;
+    let content_type = match answered.body.is_raw() {
+        false => HeaderValue::from_static("application/json"),
+        true => HeaderValue::from_str(answered.body.content_type())
+            .unwrap_or(HeaderValue::from_static("application/octet-stream")),
+    };
+    let mut response = Response::new(Payload::whole(answered.body.value()));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(REQUEST_ID, id.clone());
+    if let Some(worker) = answered.worker.and_then(|name| HeaderValue::from_str(&name).ok()) {
+        headers.insert(WORKER, worker);
+    }
+    Ok(response)
+}
+
+fn streamed(
+    shared: &Shared,
+    pool: &Pool,
+    call: Call,
+    framing: Framing,
+    id: &HeaderValue,
+) -> Response<Payload> {
+    let request_id = id.to_str().unwrap_or_default().to_owned();
+    let stream = StreamBody::new(pool.call(call), framing, shared.tracebacks, request_id);
+    let mut response = Response::new(Payload::Stream(Box::new(stream)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REQUEST_ID, id.clone());
+    response
+}
+
+fn request_id(shared: &Shared, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
+    let Some(given) = headers.get(REQUEST_ID) else {
+        return Ok(shared.next_request_id());
+    };
+    let fits = given.len() <= 128 && given.as_bytes().iter().all(u8::is_ascii_graphic);
+    if !fits || given.is_empty() {
+        let detail = "Ostler-Request-Id must be 1 to 128 printable ASCII characters";
+        return Err(Problem::bad_request(detail));
+    }
+    Ok(given.clone())
+}
+
+fn framing(headers: &HeaderMap) -> Option<Framing> {
+    let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
+    if accept.contains("text/event-stream") {
+        Some(Framing::Sse)
+    } else if accept.contains("application/x-ndjson") {
+        Some(Framing::Ndjson)
+    } else {
+        None
+    }
+}
+
+fn described(headers: &HeaderMap, client: u64) -> Result<Call, Problem> {
+    let text = |name: &HeaderName| match headers.get(name).map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text.trim())),
+        Some(Err(_)) => Err(Problem::bad_request(format!("{name} is not plain text"))),
+    };
+    let timeout = match text(&TIMEOUT)? {
+        None => None,
+        Some(text) => Some(parse_timeout(text)?),
+    };
+    let idempotent = match text(&IDEMPOTENT)? {
+        None | Some("false" | "0") => false,
+        Some("true" | "1") => true,
+        Some(other) => {
+            let detail = format!("Ostler-Idempotent is `{other}`; use true or false");
+            return Err(Problem::bad_request(detail));
+        }
+    };
+    let priority = match text(&PRIORITY)?.map(|text| (text, text.parse::<i8>())) {
+        None => 0,
+        Some((_, Ok(priority))) if (-100..=100).contains(&priority) => priority,
+        Some((text, _)) => {
+            let detail = format!("Ostler-Priority is `{text}`; use a number from -100 to 100");
+            return Err(Problem::bad_request(detail));
+        }
+    };
+    Ok(Call {
+        timeout,
+        idempotent,
+        priority,
+        owner: text(&OWNER)?.map_or(client, owner_number),
+        request_id: text(&REQUEST_ID)?.map(str::to_owned),
+        traceparent: text(&TRACEPARENT)?.map(str::to_owned),
+        ..Call::default()
+    })
+}
+
+/// Owners are only compared with each other.
+pub(crate) fn owner_number(owner: &str) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    owner.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Seconds, or a number with its unit.
+fn parse_timeout(text: &str) -> Result<Duration, Problem> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale = match unit.trim() {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" => 60.0,
+        "h" => 3_600.0,
+        _ => 0.0,
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * scale);
+    match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        Some(span) if span > Duration::ZERO && span <= Duration::from_secs(86_400) => Ok(span),
+        _ => Err(Problem::bad_request(format!(
+            "Ostler-Timeout is `{text}`; use seconds or a unit (30, 1.5s, 200ms, 5m), at most 24h"
+        ))),
+    }
+}
+
+/// `None` for JSON. What curl calls a form is JSON that was sent without a thought.
+fn content_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(None) };
+    let Ok(text) = value.to_str() else {
+        return Err(Problem::bad_request("Content-Type is not plain text"));
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let json = ["application/json", "application/x-www-form-urlencoded"]
+        .iter()
+        .any(|known| essence.eq_ignore_ascii_case(known));
+    Ok((!json).then(|| text.to_owned()))
+}
+
+async fn body(
+    request: Request<Incoming>,
+    content_type: Option<String>,
+    limit: usize,
+) -> Result<Body, Problem> {
+    let collected = Limited::new(request.into_body(), limit).collect().await;
+    let bytes: Bytes = match collected {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let detail = format!("the body is larger than max_body ({limit} bytes)");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
+        }
+        Err(error) => return Err(Problem::bad_request(format!("cannot read the body: {error}"))),
+    };
+    Ok(match content_type {
+        Some(content_type) => Body::raw(bytes, Some(content_type)),
+        None => Body::json(bytes),
+    })
+}
+
+/// A path segment without its percent signs.
+fn decoded(segment: &str) -> Result<String, Problem> {
+    if !segment.contains('%') {
+        return Ok(segment.to_owned());
+    }
+    let bad = || Problem::bad_request(format!("`{segment}` is not percent-encoded UTF-8"));
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.ok_or_else(bad)?);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_call_paths_are_calls() {
+        assert_eq!(route("/api/pools/py/call/f"), Some(("py", "f")));
+        for path in ["/api/pools/py/call/", "/api/pools//call/f", "/api/pools/a/b/call/f", "/api"] {
+            assert_eq!(route(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn timeouts_take_units_and_refuse_nonsense() {
+        for (text, ms) in [("2", 2_000), ("1.5s", 1_500), ("200ms", 200), ("5m", 300_000)] {
+            assert_eq!(parse_timeout(text).unwrap(), Duration::from_millis(ms), "{text}");
+        }
+        for text in ["", "0", "-1", "1 day", "1e9", "25h", "nan"] {
+            assert!(parse_timeout(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn percent_signs_are_decoded_or_refused() {
+        assert_eq!(decoded("a%20b").unwrap(), "a b");
+        for bad in ["%", "%2", "%zz", "%ff"] {
+            assert!(decoded(bad).is_err(), "{bad}");
+        }
+    }
+}

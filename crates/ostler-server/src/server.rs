@@ -1,0 +1,311 @@
+//! The server: who may connect, where requests go, and how it ends.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ostler_runtime::Pool;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use crate::payload::{Payload, problem};
+use crate::problem::Problem;
+use crate::{call, routes};
+
+/// A client that has not sent its headers by then is not one.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECTIONS_MAX: usize = 10_000;
+/// After the pools have stopped, answers in flight get this long to leave.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    pub listen: SocketAddr,
+    pub socket: PathBuf,
+    pub max_body: u64,
+    pub version: &'static str,
+}
+
+#[derive(Debug)]
+pub struct Shared {
+    pub pools: Vec<Pool>,
+    pub max_body: usize,
+    pub tracebacks: bool,
+    pub version: &'static str,
+    pub listen: SocketAddr,
+    pub started: Instant,
+    boot: u32,
+    requests: AtomicU64,
+    pub(crate) stop: watch::Sender<Stop>,
+}
+
+/// How the server was told to end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stop {
+    #[default]
+    No,
+    Gracefully,
+    Now,
+}
+
+impl Shared {
+    pub fn pool(&self, name: &str) -> Result<&Pool, Problem> {
+        self.pools.iter().find(|pool| pool.name() == name).ok_or_else(|| {
+            let known: Vec<String> = self.pools.iter().map(|pool| pool.name().to_owned()).collect();
+            Problem::pool_not_found(name, &known)
+        })
+    }
+
+    pub(crate) fn next_request_id(&self) -> HeaderValue {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        HeaderValue::from_str(&format!("r_{:08x}{number:08x}", self.boot)).expect("hex digits")
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("cannot listen on {address}: {source}; is another server running there?")]
+    Tcp { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on {}: {source}", path.display())]
+    Socket { path: PathBuf, source: io::Error },
+    #[error("a server answers at {} already; stop it with: ostler stop", path.display())]
+    InUse { path: PathBuf },
+}
+
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    tcp: TcpListener,
+    unix: UnixListener,
+    socket: PathBuf,
+}
+
+impl Server {
+    pub async fn bind(settings: ServerSettings, pools: Vec<Pool>) -> Result<Server, BindError> {
+        let (address, path) = (settings.listen, settings.socket.clone());
+        let unix = bind_socket(&path).await?;
+        let tcp = TcpListener::bind(address).await;
+        let tcp = tcp.map_err(|source| BindError::Tcp { address, source })?;
+        let listen = tcp.local_addr().unwrap_or(address);
+        let shared = Arc::new(Shared {
+            pools,
+            max_body: usize::try_from(settings.max_body).unwrap_or(usize::MAX),
+            tracebacks: listen.ip().is_loopback(),
+            version: settings.version,
+            listen,
+            started: Instant::now(),
+            boot: uuid::Uuid::now_v7().as_u128() as u32,
+            requests: AtomicU64::new(1),
+            stop: watch::Sender::default(),
+        });
+        Ok(Server { shared, tcp, unix, socket: path })
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared.listen
+    }
+
+    /// A handle by which the server is told to end.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Serves until it is told to stop and every pool is gone.
+    pub async fn run(self) {
+        let mut connections = JoinSet::new();
+        let mut stop = self.shared.stop.subscribe();
+        let (close, closing) = watch::channel(false);
+        let pools_gone = end_pools(Arc::clone(&self.shared), stop.clone());
+        tokio::pin!(pools_gone);
+        loop {
+            let full = connections.len() >= CONNECTIONS_MAX;
+            tokio::select! {
+                accepted = self.tcp.accept(), if !full && *stop.borrow() == Stop::No => {
+                    let Ok((stream, peer)) = accepted else { continue };
+                    let _ = stream.set_nodelay(true);
+                    let client = call::owner_number(&peer.ip().to_string());
+                    let visitor = Visitor { shared: Arc::clone(&self.shared), client, local: false };
+                    connections.spawn(attend(stream, visitor, closing.clone()));
+                }
+                accepted = self.unix.accept(), if !full => {
+                    let Ok((stream, _)) = accepted else { continue };
+                    let shared = Arc::clone(&self.shared);
+                    let visitor = Visitor { shared, client: 0, local: true };
+                    connections.spawn(attend(stream, visitor, closing.clone()));
+                }
+                Some(_) = connections.join_next() => {}
+                _ = stop.changed() => {}
+                () = &mut pools_gone => break,
+            }
+        }
+        drop(std::fs::remove_file(&self.socket));
+        let _ = close.send(true);
+        let farewell = async { while connections.join_next().await.is_some() {} };
+        drop(tokio::time::timeout(FAREWELL, farewell).await);
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    shared: Arc<Shared>,
+}
+
+impl Stopper {
+    /// The first time gracefully, the second time at once.
+    pub fn stop(&self) {
+        self.shared.stop.send_modify(|stop| {
+            *stop = if *stop == Stop::No { Stop::Gracefully } else { Stop::Now };
+        });
+    }
+}
+
+async fn end_pools(shared: Arc<Shared>, mut stop: watch::Receiver<Stop>) {
+    let _ = stop.wait_for(|stop| *stop != Stop::No).await;
+    for pool in &shared.pools {
+        pool.shut_down(*stop.borrow() == Stop::Now);
+    }
+    let all_stopped = async {
+        for pool in &shared.pools {
+            pool.stopped().await;
+        }
+    };
+    tokio::pin!(all_stopped);
+    tokio::select! {
+        () = &mut all_stopped => return,
+        _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
+    }
+    for pool in &shared.pools {
+        pool.shut_down(true);
+    }
+    all_stopped.await;
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone)]
+struct Visitor {
+    shared: Arc<Shared>,
+    client: u64,
+    /// Over the unix socket: the file's mode has let them in.
+    local: bool,
+}
+
+async fn attend(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    visitor: Visitor,
+    mut closing: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |request| {
+        let visitor = visitor.clone();
+        async move { Ok::<_, Infallible>(respond(visitor, request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .pipeline_flush(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        // A connection that breaks concerns nobody but its client.
+        _ = &mut connection => return,
+        _ = closing.wait_for(|closing| *closing) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Payload> {
+    if !visitor.local
+        && let Err(refused) = admit(&request)
+    {
+        return problem(&refused, None);
+    }
+    if call::route(request.uri().path()).is_some() {
+        return call::serve(visitor.shared, request, visitor.client).await;
+    }
+    let router = routes::router(visitor.shared);
+    let response = match router.oneshot(request.map(axum::body::Body::new)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    response.map(Payload::Router)
+}
+
+/// A web page of somebody else must not be able to talk to this server: neither under a name that
+/// was made to point here, nor from its own origin.
+fn admit(request: &Request<Incoming>) -> Result<(), Problem> {
+    let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let uri = request.uri().host();
+    let host = uri.or(named).unwrap_or_default();
+    if !is_local_name(host) {
+        let detail = format!("the host `{host}` is not this machine; use localhost or 127.0.0.1");
+        return Err(Problem::new(StatusCode::FORBIDDEN, "host_not_allowed", detail));
+    }
+    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let host = origin.split_once("://").map_or("", |(_, host)| host);
+    if !is_local_name(host) {
+        let detail = format!("pages of the origin `{origin}` may not call this server");
+        return Err(Problem::new(StatusCode::FORBIDDEN, "origin_not_allowed", detail));
+    }
+    Ok(())
+}
+
+fn is_local_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A socket that only this user can reach. A file that nobody answers at is left over from a
+/// server that was killed.
+async fn bind_socket(path: &Path) -> Result<UnixListener, BindError> {
+    let failed = |source| BindError::Socket { path: path.to_owned(), source };
+    if let Some(directory) = path.parent() {
+        use std::os::unix::fs::DirBuilderExt;
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    }
+    if path.exists() {
+        if tokio::net::UnixStream::connect(path).await.is_ok() {
+            return Err(BindError::InUse { path: path.to_owned() });
+        }
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    // Bound under a private mask: there is no moment at which others could connect.
+    let listener = {
+        let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+        let listener = UnixListener::bind(path);
+        rustix::process::umask(mask);
+        listener
+    };
+    listener.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in ["localhost", "LOCALHOST:6785", "127.0.0.1:1", "[::1]:6785", "127.8.0.1"] {
+            assert!(is_local_name(host), "{host}");
+        }
+        for host in ["", "example.com", "localhost.example.com", "10.0.0.1", "127.0.0.1.example"] {
+            assert!(!is_local_name(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Which processes there are, what the core was told of each, and what it asked of each.
+
+use std::collections::BTreeMap;
+
+use ostler_core::{LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId};
+
+use crate::violation::{Verdict, Violation, require};
+
+/// At most one per worker: two that live at once are a finding.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    rows: BTreeMap<WorkerId, Row>,
+    pub spawns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Row {
+    pub id: ProcessId,
+    pub dedicated: bool,
+    pub spawned: Time,
+    /// Told to the core; with it the capacity that holds.
+    pub ready: Option<Ready>,
+    pub capacity: usize,
+    /// What may lie behind those that it works on.
+    pub prefetch: usize,
+    pub exited: bool,
+    /// It ended by itself, and nobody had a reason to end it.
+    pub crashed: bool,
+    /// Sent and not let go of, in the order of sending.
+    pub held: Vec<Held>,
+    /// Places on it that belong to granted leases.
+    pub leased: usize,
+    pub stopping: Option<Stop>,
+    pub frozen: bool,
+    /// Told to the core: its stream closed, or it broke the protocol.
+    pub broken: bool,
+    pub retire_asked: bool,
+    /// It asked, and nothing has happened since that could keep it here after all.
+    pub leaving: bool,
+    /// A lease on it was given back with the wish to discard it.
+    pub discarded: bool,
+    /// It kept a cancelled request for longer than the grace.
+    pub overstayed: bool,
+    /// Since when it has been open for more work, as far as was looked.
+    pub open_since: Option<Time>,
+    pub heard: Time,
+    /// It did at some time keep silent.
+    pub was_silent: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held {
+    pub request: RequestId,
+    pub attempt: u32,
+    /// The lease whose place it runs on.
+    pub lease: Option<LeaseId>,
+    pub since: Time,
+    /// It was to come back, to run elsewhere.
+    pub withdrawn: bool,
+    pub cancelled: Option<Time>,
+}
+
+/// How far down the stop ladder it was sent, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(super) struct Stop {
+    pub rung: Rung,
+    pub since: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rung {
+    Asked,
+    Terminated,
+    Killed,
+}
+
+impl Processes {
+    pub fn rows(&self) -> impl Iterator<Item = &Row> + '_ {
+        self.rows.values()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn get(&self, id: ProcessId) -> Option<&Row> {
+        self.rows.get(&id.worker).filter(|row| row.id == id)
+    }
+
+    pub fn get_mut(&mut self, id: ProcessId) -> Option<&mut Row> {
+        self.rows.get_mut(&id.worker).filter(|row| row.id == id)
+    }
+
+    /// A successor may have come to nothing: those who asked to go may have to stay.
+    pub fn forget_retirements(&mut self) {
+        for row in self.rows.values_mut() {
+            row.leaving = false;
+        }
+    }
+
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut Row> + '_ {
+        self.rows.values_mut()
+    }
+
+    pub fn remove(&mut self, id: ProcessId) {
+        if self.get(id).is_some() {
+            self.rows.remove(&id.worker);
+        }
+    }
+
+    pub fn spawn(
+        &mut self,
+        now: Time,
+        id: ProcessId,
+        dedicated: bool,
+        settings: &Settings,
+    ) -> Verdict {
+        self.spawns += 1;
+        let before = self.rows.insert(id.worker, Row::new(now, id, dedicated, settings));
+        require!(
+            before.is_none(),
+            "one incarnation at a time",
+            "{id} is spawned before {:?} is cleared",
+            before.map(|row| row.id)
+        );
+        let starting = |row: &&Row| row.ready.is_none() && !row.exited;
+        let starting = self.rows.values().filter(starting).count();
+        require!(
+            starting <= settings.start_batch as usize,
+            "starts come in batches",
+            "{starting} processes start at once, {} may",
+            settings.start_batch
+        );
+        let kin = |row: &&Row| row.dedicated == dedicated && row.stopping.is_none() && !row.exited;
+        let kin: Vec<_> = self.rows.values().filter(kin).map(|row| row.id.to_string()).collect();
+        let most = if dedicated { settings.dedicated_max } else { settings.size } as usize;
+        // One more while its predecessor is being replaced.
+        require!(
+            kin.len() <= most + 1,
+            "no more processes than allowed",
+            "{kin:?} with {id}, dedicated: {dedicated}, allowed: {most}"
+        );
+        Ok(())
+    }
+
+    /// The process that a command is about: the current one of its worker, not known to be dead.
+    pub fn addressed(&mut self, id: ProcessId, what: &'static str) -> Result<&mut Row, Violation> {
+        let row = self.rows.get_mut(&id.worker).filter(|row| row.id == id && !row.exited);
+        row.ok_or_else(|| Violation {
+            checker: "commands go to living processes",
+            text: format!("{what} is addressed to {id}, which is not there"),
+        })
+    }
+}
+
+impl Row {
+    fn new(now: Time, id: ProcessId, dedicated: bool, settings: &Settings) -> Self {
+        Row {
+            id,
+            dedicated,
+            spawned: now,
+            ready: None,
+            capacity: settings.capacity as usize,
+            prefetch: 0,
+            exited: false,
+            crashed: false,
+            held: Vec::new(),
+            leased: 0,
+            stopping: None,
+            frozen: false,
+            broken: false,
+            retire_asked: false,
+            leaving: false,
+            discarded: false,
+            overstayed: false,
+            open_since: None,
+            heard: now,
+            was_silent: false,
+        }
+    }
+
+    pub fn become_ready(&mut self, now: Time, ready: Ready, settings: &Settings) {
+        if self.ready.is_none() && !self.exited {
+            self.ready = Some(ready);
+            let most = settings.capacity;
+            self.capacity = ready.capacity.unwrap_or(most).clamp(1, most) as usize;
+            self.heard = now;
+            self.prefetch = if ready.gives_back { settings.prefetch as usize } else { 0 };
+        }
+    }
+
+    pub fn let_go(&mut self, request: RequestId, attempt: u32) -> Option<Held> {
+        let at = self.held.iter().position(|h| h.request == request && h.attempt == attempt);
+        self.open_since = None;
+        at.map(|at| self.held.remove(at))
+    }
+
+    /// Requests outside leases, and places that belong to leases.
+    pub fn used(&self) -> usize {
+        self.held.iter().filter(|held| held.lease.is_none()).count() + self.leased
+    }
+
+    /// What still runs on a place that was given back is a request like any other.
+    pub fn return_place(&mut self, lease: LeaseId) {
+        for held in self.held.iter_mut().filter(|held| held.lease == Some(lease)) {
+            held.lease = None;
+        }
+    }
+
+    /// By all that the core was told, it may be given work.
+    pub fn serves(&self) -> bool {
+        self.ready.is_some()
+            && !self.exited
+            && self.stopping.is_none()
+            && !self.frozen
+            && !self.broken
+            && !self.leaving
+            && !self.discarded
+    }
+
+    pub fn assign(&mut self, held: Held, prefetched: bool) -> Verdict {
+        let (id, request) = (self.id, held.request);
+        require!(
+            self.ready.is_some() && self.stopping.is_none() && !self.broken && !self.frozen,
+            "work goes to those who serve",
+            "{request:?} is sent to {self:?}"
+        );
+        require!(
+            held.lease.is_some() || (!self.leaving && !self.discarded),
+            "no new work for one that leaves",
+            "{request:?} is sent to {self:?}"
+        );
+        let position = self.held.len();
+        require!(
+            prefetched == (position >= self.capacity),
+            "prefetched means behind another",
+            "{request:?} is number {position} on {id} of capacity {}, prefetched: {prefetched}",
+            self.capacity
+        );
+        let room = if self.leased > 0 { self.capacity } else { self.capacity + self.prefetch };
+        require!(
+            position < self.capacity + self.prefetch
+                && (held.lease.is_some() || self.used() < room),
+            "no more than a process may hold",
+            "{request:?} is one too many for {self:?}"
+        );
+        self.held.push(held);
+        self.open_since = None;
+        Ok(())
+    }
+
+    /// `withdraw`: to run it elsewhere, which must not touch what may have begun.
+    pub fn cancel(
+        &mut self,
+        now: Time,
+        (request, attempt): (RequestId, u32),
+        withdraw: bool,
+    ) -> Verdict {
+        let at = self.held.iter().position(|h| h.request == request && h.attempt == attempt);
+        let fresh = at.filter(|at| match withdraw {
+            true => *at >= self.capacity && !self.held[*at].withdrawn,
+            false => self.held[*at].cancelled.is_none(),
+        });
+        require!(
+            fresh.is_some(),
+            "cancel what is held, once",
+            "{request:?} attempt {attempt} is cancelled (withdraw: {withdraw}) on {self:?}"
+        );
+        let held = &mut self.held[fresh.expect("required above")];
+        match withdraw {
+            true => held.withdrawn = true,
+            false => held.cancelled = Some(now),
+        }
+        Ok(())
+    }
+
+    pub fn ends_by_itself(&self, now: Time, settings: &Settings) -> bool {
+        let overdue = self.held.iter().any(|held| held.overdue(now, settings));
+        self.stopping.is_none() && !overdue && !self.may_be_stopped(now, settings)
+    }
+
+    /// Something that the core was told, or that the time says, justifies ending this process.
+    pub fn may_be_stopped(&self, now: Time, settings: &Settings) -> bool {
+        let late = self.ready.is_none() && now >= self.spawned.after(settings.start_timeout);
+        self.broken
+            || self.overstayed
+            || self.discarded
+            || late
+            || (self.dedicated && self.retire_asked)
+            || self.silent_for_too_long(now, settings)
+    }
+
+    fn silent_for_too_long(&self, now: Time, settings: &Settings) -> bool {
+        let silence = now.since(self.heard);
+        let missed = settings.heartbeat.is_some_and(|beat| {
+            self.was_silent
+                && self.ready.is_some_and(|ready| ready.heartbeat)
+                && self.held.is_empty()
+                && silence >= beat.timeout + beat.interval * (beat.misses - 1)
+        });
+        let hung = settings.hang_timeout.is_some_and(|limit| silence >= limit);
+        missed || (hung && !self.held.is_empty())
+    }
+
+    pub fn stop(&mut self, now: Time, rung: Rung) -> Verdict {
+        require!(
+            self.stopping.is_none_or(|stop| stop.rung < rung),
+            "the ladder only goes down",
+            "{rung:?} after {:?} for {}",
+            self.stopping,
+            self.id
+        );
+        self.stopping = Some(Stop { rung, since: now });
+        Ok(())
+    }
+
+    /// When the next rung of the ladder must come; the last one needs no other.
+    pub fn next_rung_due(&self, settings: &Settings) -> Option<Time> {
+        let stop = self.stopping.filter(|stop| stop.rung != Rung::Killed && !self.exited)?;
+        Some(stop.since.after(settings.stop_grace))
+    }
+
+    /// When it has been starting for too long.
+    pub fn start_due(&self, settings: &Settings) -> Option<Time> {
+        let starting = self.ready.is_none() && !self.exited && self.stopping.is_none();
+        starting.then(|| self.spawned.after(settings.start_timeout))
+    }
+}
+
+impl Held {
+    /// It was to be let go of, and the grace for that is over.
+    pub fn overdue(&self, now: Time, settings: &Settings) -> bool {
+        self.cancelled.is_some_and(|since| now >= since.after(settings.cancel_grace))
+    }
+}

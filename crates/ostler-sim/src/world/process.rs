@@ -1,0 +1,126 @@
+//! A fake worker process: a stream of requests it has not begun, those it works on, and its vices.
+//! It knows nothing of the pool; the world moves it.
+
+use std::collections::VecDeque;
+
+use ostler_core::{Answer, ProcessId, RequestId, Time};
+
+#[derive(Debug)]
+pub struct Process {
+    pub id: ProcessId,
+    pub life: Life,
+    /// Requests that it works on at a time.
+    pub capacity: usize,
+    /// Read in this order; nothing in here has begun.
+    pub stream: VecDeque<Work>,
+    pub running: Vec<Work>,
+    pub vices: Vices,
+    /// Stopped by the supervisor, or by a stranger.
+    pub frozen: bool,
+    pub stopped: bool,
+    /// What it will do as soon as it may move again.
+    pub deferred: Vec<Step>,
+    /// The last moment for which something of it is on its way to the core.
+    pub reported_until: Time,
+    pub stream_closed: bool,
+    pub answers_pings: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    Starting,
+    Up,
+    Dead,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    pub request: RequestId,
+    pub attempt: u32,
+    pub streamed: bool,
+    pub end: End,
+}
+
+/// How an execution is going to end, if nothing comes between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Answer(Answer),
+    /// The answer is written twice.
+    Twice(Answer),
+    /// It dies before it answers, or right after.
+    Die,
+    AnswerAndDie(Answer),
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Vices {
+    pub ignores_cancel: bool,
+    pub ignores_term: bool,
+    pub ignores_shutdown: bool,
+}
+
+/// One thing that a process does, or that is done to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    BecomeReady,
+    /// Read the stream, begin what there is room for.
+    PickUp,
+    Finish {
+        request: RequestId,
+        attempt: u32,
+    },
+    /// `withdraw`: only if it has not begun.
+    SeeCancel {
+        request: RequestId,
+        attempt: u32,
+        withdraw: bool,
+    },
+    SeePing,
+    SeeShutdown,
+    SeeTerm,
+    Die,
+}
+
+impl Process {
+    pub fn new(id: ProcessId, capacity: usize, vices: Vices) -> Self {
+        Process {
+            id,
+            life: Life::Starting,
+            capacity,
+            stream: VecDeque::new(),
+            running: Vec::new(),
+            vices,
+            frozen: false,
+            stopped: false,
+            deferred: Vec::new(),
+            reported_until: Time::ZERO,
+            stream_closed: false,
+            answers_pings: true,
+        }
+    }
+
+    pub fn moves(&self) -> bool {
+        !self.frozen && !self.stopped
+    }
+
+    pub fn take_unstarted(&mut self, request: RequestId, attempt: u32) -> Option<Work> {
+        let at = self.stream.iter().position(|work| work.is(request, attempt))?;
+        self.stream.remove(at)
+    }
+
+    pub fn take_running(&mut self, request: RequestId, attempt: u32) -> Option<Work> {
+        let at = self.running.iter().position(|work| work.is(request, attempt))?;
+        Some(self.running.swap_remove(at))
+    }
+
+    pub fn runs(&self, request: RequestId, attempt: u32) -> bool {
+        self.running.iter().any(|work| work.is(request, attempt))
+    }
+}
+
+impl Work {
+    fn is(&self, request: RequestId, attempt: u32) -> bool {
+        self.request == request && self.attempt == attempt
+    }
+}

@@ -1,0 +1,164 @@
+//! A server made of a configuration: pools started, doors opened, signals heeded.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use ostler_core::{Backoff, Settings};
+use ostler_runtime::{Pool, PoolSpec, ProcessSettings, StartError, containment};
+use ostler_server::{BindError, Server, ServerSettings};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{self, Config, Program, WorkerSocket};
+
+/// Sets how much is logged, in the syntax of `tracing_subscriber`.
+const LOG_VARIABLE: &str = "OSTLER_LOG";
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DaemonError {
+    #[error(transparent)]
+    Pool(#[from] StartError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error("pool `{pool}` did not come up: {why}")]
+    NotReady { pool: String, why: String },
+}
+
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pools: Vec<Pool>,
+    server: Server,
+    start_timeout: Duration,
+}
+
+impl Daemon {
+    pub async fn start(config: &Config) -> Result<Daemon, DaemonError> {
+        log_to_stderr();
+        let mut pools = Vec::new();
+        for pool in &config.pools {
+            pools.push(Pool::start(spec(pool, &config.server)).await?);
+        }
+        let settings = ServerSettings {
+            listen: config.server.listen,
+            socket: config.server.socket.clone(),
+            max_body: config.server.max_body,
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let server = Server::bind(settings, pools.clone()).await?;
+        tracing::info!("listening on http://{}", server.local_addr());
+        let start_timeout = config.pools.iter().map(|pool| pool.start.timeout).max();
+        Ok(Daemon { pools, server, start_timeout: start_timeout.unwrap_or_default() })
+    }
+
+    /// Waits until every worker of every pool is ready.
+    pub async fn all_ready(&self) -> Result<(), DaemonError> {
+        for pool in &self.pools {
+            let ready = tokio::time::timeout(self.start_timeout, pool.all_ready()).await;
+            if ready.is_err() {
+                let info = pool.info();
+                let output = info.workers.iter().flat_map(|worker| worker.output.last());
+                let why = info.last_failure.or_else(|| output.last().cloned());
+                let why = why.unwrap_or_else(|| "its workers are not ready in time".to_owned());
+                return Err(DaemonError::NotReady { pool: info.name, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves until a signal or a request ends it. The first signal drains, the second kills.
+    pub async fn run(self) {
+        let stopper = self.server.stopper();
+        let listening = tokio::spawn(async move {
+            let (Ok(mut terminate), Ok(mut interrupt)) =
+                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+            else {
+                return;
+            };
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                tracing::info!("stopping; a second signal kills");
+                stopper.stop();
+            }
+        });
+        announce_readiness(&self.pools);
+        self.server.run().await;
+        listening.abort();
+        tracing::info!("stopped");
+    }
+}
+
+fn announce_readiness(pools: &[Pool]) {
+    for pool in pools.iter().cloned() {
+        tokio::spawn(async move {
+            let started = std::time::Instant::now();
+            pool.all_ready().await;
+            let took = started.elapsed().as_secs_f64();
+            let workers = pool.info().view.ready;
+            tracing::info!(pool = pool.name(), workers, "ready after {took:.2} s");
+        });
+    }
+}
+
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_env(LOG_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+    // A second server in one process keeps the first one's log.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .try_init();
+}
+
+fn spec(pool: &config::Pool, server: &config::Server) -> PoolSpec {
+    let program = match &pool.program {
+        Program::Python { file, interpreter } => ostler_runtime::Program::Python {
+            file: file.clone(),
+            interpreter: interpreter.display().to_string(),
+        },
+        Program::Command { argv } => {
+            ostler_runtime::Program::Command { argv: argv.iter().map(Into::into).collect() }
+        }
+    };
+    PoolSpec {
+        processes: ProcessSettings {
+            env: pool.env.clone().into_iter().collect(),
+            cwd: Some(pool.cwd.clone()),
+            named_socket: pool.socket == WorkerSocket::Named,
+            containment: match pool.containment {
+                config::Containment::Shim => containment::Containment::Shim,
+                config::Containment::Namespace => containment::Containment::Namespace,
+            },
+        },
+        env_pass: pool.env_pass.clone(),
+        request_timeout: pool.request.timeout,
+        max_body: pool.request.max_body,
+        max_result: pool.request.max_result,
+        max_line: pool.request.max_line,
+        ..PoolSpec::new(pool.name.as_str(), program, settings(pool, server))
+    }
+}
+
+fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
+    let defaults = Settings::of_size(pool.size);
+    Settings {
+        queue_max: pool.queue.max,
+        queue_timeout: pool.queue.timeout,
+        prefetch: pool.queue.prefetch,
+        start_timeout: pool.start.timeout,
+        start_batch: pool.start.batch,
+        start_batch_delay: pool.start.batch_delay,
+        cancel_grace: pool.request.cancel_grace,
+        stop_grace: pool.stop_grace,
+        drain_timeout: server.drain_timeout,
+        restart_max: pool.restart.max,
+        restart_period: pool.restart.period,
+        restart_cooldown: pool.restart.cooldown,
+        backoff: Backoff { first: pool.backoff.min, max: pool.backoff.max, ..defaults.backoff },
+        seed: u64::from(std::process::id()),
+        ..defaults
+    }
+}
