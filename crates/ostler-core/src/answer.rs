@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::command::{Command, Outcome};
 use crate::event::Answer;
 use crate::id::{ProcessId, RequestId, WorkerId};
-use crate::pool::{Cx, Pool};
+use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold, State, Step};
 use crate::request::{Past, Place};
 use crate::time::Time;
@@ -31,6 +31,8 @@ impl Pool {
         live.heard = cx.now;
         live.pinged = None;
         live.unresponsive = false;
+        // What could not be written once will not be written again at once.
+        live.mute = answer == Answer::NotSent && held.hold == Hold::Live;
         if live.may_have_started(position) {
             promote(live, cx.now);
         }
@@ -68,7 +70,8 @@ impl Pool {
         request.past = Some(Past::Failed);
         let doublings = (request.tries - 1).min(16);
         let at = cx.now.after(self.settings.retry_delay * (1 << doublings));
-        let again = request.spec.idempotent
+        let again = self.stage == Stage::Open
+            && request.spec.idempotent
             && !streamed
             && request.tries < self.settings.attempts_max
             && at < request.spec.deadline;

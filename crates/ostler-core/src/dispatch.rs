@@ -224,7 +224,8 @@ impl Pool {
 
     /// Behind short calls the next one should already lie in the worker's stream.
     fn prefetch(&mut self, cx: &mut Cx<'_>) {
-        if self.queue.is_empty() || self.service >= self.settings.prefetch_below {
+        let long = self.service >= self.settings.prefetch_below;
+        if self.queue.is_empty() || long || self.impatient_lease(cx.now).is_some() {
             return;
         }
         while let Some(worker) = self.best_for_prefetch() {

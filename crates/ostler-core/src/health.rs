@@ -49,6 +49,10 @@ impl Pool {
         let pinged = *process.pinged.get_or_insert(cx.now);
         let silence = cx.now.since(process.heard.max(pinged));
         let missed = misses(silence, &heartbeat);
+        let hung = hang_timeout.is_some_and(|limit| silence >= limit);
+        if !process.held.is_empty() && hung {
+            return self.stop(cx, id, StopReason::Hung, Step::Kill);
+        }
         if missed == 0 {
             return;
         }
@@ -57,8 +61,6 @@ impl Pool {
                 return self.stop(cx, id, StopReason::HeartbeatLost, Step::Kill);
             }
             self.degrade(cx, process_id);
-        } else if hang_timeout.is_some_and(|limit| silence >= limit) {
-            self.stop(cx, id, StopReason::Hung, Step::Kill);
         } else if !process.unresponsive {
             process.unresponsive = true;
             cx.notify(Notice::Unresponsive { process: process_id });
@@ -80,10 +82,13 @@ impl Pool {
         process.heard = cx.now;
         process.pinged = None;
         process.unresponsive = false;
+        let was_mute = std::mem::take(&mut process.mute);
         if process.state == (State::Serving { degraded: true }) {
             process.state = State::Serving { degraded: false };
             let to = process.phase();
             Self::note_phase(cx, id, Phase::Degraded, to);
+            self.refresh(id.worker);
+        } else if was_mute {
             self.refresh(id.worker);
         }
     }

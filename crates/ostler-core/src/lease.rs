@@ -156,6 +156,10 @@ impl Pool {
     }
 
     pub(crate) fn end_lease(&mut self, cx: &mut Cx<'_>, id: LeaseId, reason: LeaseEnd) {
+        let refusal = match reason {
+            LeaseEnd::ShuttingDown => Refusal::ShuttingDown,
+            LeaseEnd::Released | LeaseEnd::Expired | LeaseEnd::Lost => Refusal::NoSuchLease,
+        };
         let waiting: Vec<RequestId> = match &self.leases[&id].state {
             Holding::Waiting { .. } => Vec::new(),
             Holding::Granted { places } => {
@@ -164,7 +168,7 @@ impl Pool {
         };
         for request in waiting {
             self.unqueue(request);
-            self.turn_away(cx, request, Refusal::NoSuchLease);
+            self.turn_away(cx, request, refusal);
         }
         self.drop_lease(cx, id);
         cx.push(Command::EndLease { lease: id, reason });
@@ -270,6 +274,7 @@ impl Pool {
         }
     }
 
+    /// A worker that no longer accepts work is not kept for anybody.
     fn drop_closed_reservations(&mut self, cx: &mut Cx<'_>, id: LeaseId) {
         let Some(Lease { state: Holding::Waiting { reserved }, .. }) = self.leases.get(&id) else {
             return;
@@ -290,13 +295,16 @@ impl Pool {
         }
     }
 
+    /// The oldest waiting lease, if its patience is over.
+    pub(crate) fn impatient_lease(&self, now: Time) -> Option<LeaseId> {
+        let id = *self.waiting_leases.first()?;
+        (now.since(self.leases[&id].asked) >= self.settings.gang_patience).then_some(id)
+    }
+
     pub(crate) fn reserve_for_the_impatient(&mut self, cx: &mut Cx<'_>) {
-        let Some(id) = self.waiting_leases.first().copied() else { return };
+        let Some(id) = self.impatient_lease(cx.now) else { return };
         self.drop_closed_reservations(cx, id);
         let lease = &self.leases[&id];
-        if cx.now.since(lease.asked) < self.settings.gang_patience {
-            return;
-        }
         let wanted = lease.spec.workers as usize;
         let mut reserved = lease.workers();
         let candidates: Vec<WorkerId> = self.roster.open().collect();

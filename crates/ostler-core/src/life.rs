@@ -32,6 +32,10 @@ impl Pool {
             if !matches!(worker.engine, Engine::Queued) {
                 continue;
             }
+            if !worker.in_service() {
+                worker.engine = Engine::Parked;
+                continue;
+            }
             worker.generation += 1;
             let process = Process::starting(worker.generation, self.settings.capacity, cx.now);
             worker.engine = Engine::Live(process);

@@ -246,9 +246,11 @@ impl Pool {
         self.workers.values().filter(|w| w.process().is_some_and(Process::serving)).count()
     }
 
-    /// No worker lives, and none will be made before the cooldown is over.
+    /// No worker of the pool itself lives, and none will be made before the cooldown is over.
     pub(crate) fn failed(&self) -> bool {
-        self.restarts.breaker != Breaker::Closed && self.serving_count() == 0
+        let serves =
+            |worker: &Worker| !worker.dedicated && worker.process().is_some_and(Process::serving);
+        self.restarts.breaker != Breaker::Closed && !self.workers.values().any(serves)
     }
 
     pub fn lifecycle(&self) -> Lifecycle {

@@ -31,6 +31,8 @@ pub(crate) struct Process {
     /// It asked to go: no new work, and a successor is on its way.
     pub leaving: bool,
     pub frozen: bool,
+    /// Something could not be written to it: no new work until it is heard.
+    pub mute: bool,
     pub last_answer: Time,
     /// It said that it is ready.
     pub was_ready: bool,
@@ -88,6 +90,7 @@ impl Process {
             unresponsive: false,
             leaving: false,
             frozen: false,
+            mute: false,
             last_answer: now,
             was_ready: false,
         }
@@ -110,7 +113,7 @@ impl Process {
 
     /// It works and may be given work, as far as it is concerned.
     pub fn well(&self) -> bool {
-        self.state == State::Serving { degraded: false } && !self.leaving
+        self.state == (State::Serving { degraded: false }) && !self.leaving && !self.mute
     }
 
     /// Places in use: requests outside leases, and the places of leases.

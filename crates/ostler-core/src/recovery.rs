@@ -45,6 +45,7 @@ impl Pool {
         for id in without {
             self.give_up(cx, id);
         }
+        self.keep_those_who_would_leave();
         self.refuse_if_failed(cx);
     }
 
@@ -102,6 +103,13 @@ impl Pool {
         let Some(worker) = self.workers.get(&id) else { return };
         match (worker.status, &worker.engine) {
             (Status::Running, Engine::Waiting) => self.want_process(cx, id),
+            // The breaker holds back whoever has no process, for whatever reason.
+            (Status::Paused, Engine::Parked)
+                if worker.paused_by_system && self.restarts.breaker != Breaker::Closed =>
+            {
+                let later = cx.now.after(self.settings.restart_cooldown);
+                self.timers.set(Timer::Restart(id), later);
+            }
             (Status::Paused, Engine::Parked) if worker.paused_by_system => {
                 self.transition(cx, id, Trigger::Resume, None);
             }

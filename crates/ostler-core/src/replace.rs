@@ -47,12 +47,15 @@ impl Pool {
 
     pub(crate) fn on_retire_asked(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
         let Some(worker) = self.current(cx, id) else { return };
-        let process = worker.process_mut().expect("checked by `current`");
-        if !process.serving() {
+        if !worker.process().expect("checked by `current`").serving() {
             return;
         }
-        process.leaving = true;
         let dedicated = worker.dedicated;
+        // Under an open breaker nobody takes its place soon: it serves on until then.
+        if self.restarts.breaker == Breaker::Closed {
+            let worker = self.workers.get_mut(&id.worker).expect("looked up above");
+            worker.process_mut().expect("looked up above").leaving = true;
+        }
         self.refresh(id.worker);
         self.withdraw_prefetched(cx, id.worker);
         if dedicated {
@@ -127,6 +130,14 @@ impl Pool {
             process.leaving = false;
         }
         self.refresh(old);
+    }
+
+    /// No successors for a while: those who asked to go and have none yet serve on.
+    pub(crate) fn keep_those_who_would_leave(&mut self) {
+        let waiting: Vec<WorkerId> = self.to_replace.iter().copied().collect();
+        for id in waiting {
+            self.keep_after_all(id);
+        }
     }
 
     pub(crate) fn open_breaker_if_probe_died(&mut self, cx: &mut Cx<'_>, gone: WorkerId) {

@@ -57,9 +57,10 @@ impl Pool {
             if worker.pending.is_none() {
                 cx.push(Command::Reply { order, reply: Reply::ShuttingDown });
             }
-            self.timers.clear(Timer::Supervise(id));
         }
         let worker = self.workers.get_mut(&id).expect("listed above");
+        worker.proving = false;
+        self.timers.clear(Timer::Supervise(id));
         self.timers.clear(Timer::Restart(id));
         let process = match &mut worker.engine {
             Engine::Waiting | Engine::Queued | Engine::Parked => {

@@ -53,17 +53,16 @@ impl Pool {
 
     /// Nothing new; COMPLETED when it is idle, TERMINATED if that takes too long.
     fn on_complete_ordered(&mut self, cx: &mut Cx<'_>, order: OrderId, id: WorkerId) {
+        if self.workers.get(&id).is_some_and(|worker| worker.completing.is_some()) {
+            return cx.push(Command::Reply { order, reply: Reply::InTransition });
+        }
         let draining = self.workers.get(&id).is_some_and(|worker| {
             worker.status == Status::Running && worker.pending.is_none() && !worker.retiring
         });
         if !draining {
             return self.transition(cx, id, Trigger::Complete, Some(order));
         }
-        let worker = self.workers.get_mut(&id).expect("looked up above");
-        if worker.completing.is_some() {
-            return cx.push(Command::Reply { order, reply: Reply::InTransition });
-        }
-        worker.completing = Some(order);
+        self.workers.get_mut(&id).expect("looked up above").completing = Some(order);
         self.refresh(id);
         self.withdraw_prefetched(cx, id);
         self.timers.set(Timer::Supervise(id), cx.now.after(self.settings.supervisor_timeout));
@@ -147,7 +146,13 @@ impl Pool {
         worker.pending = Some(Pending { change, freeze: false, since: cx.now, overdue: false });
         let record = RecordId { worker: id, seq: worker.seq + 1 };
         cx.push(Command::Record { record, change });
+        self.await_record(cx, id);
         self.refresh(id);
+    }
+
+    /// A store that says nothing at all is asked again.
+    fn await_record(&mut self, cx: &Cx<'_>, id: WorkerId) {
+        self.timers.set(Timer::Record(id), cx.now.after(self.settings.supervisor_timeout));
     }
 
     pub(crate) fn on_recorded(&mut self, cx: &mut Cx<'_>, record: RecordId, result: Recording) {
@@ -180,6 +185,7 @@ impl Pool {
             pending.overdue = true;
             reply(cx, pending.change.order, Reply::TimedOut);
         }
+        self.await_record(cx, id);
     }
 
     fn settle(&mut self, cx: &mut Cx<'_>, id: WorkerId, pending: Pending) {
@@ -219,6 +225,7 @@ impl Pool {
         self.refresh(id);
         self.take_up_wanted(cx, id);
         self.resume_after_refused_change(cx, id);
+        self.begin_next_replacement(cx);
     }
 
     /// While the refused change was pending, the worker may have lost its process.
@@ -226,7 +233,8 @@ impl Pool {
         let Some(worker) = self.workers.get(&id) else { return };
         let stranded = worker.status == Status::Running
             && worker.pending.is_none()
-            && matches!(worker.engine, Engine::Parked | Engine::Waiting);
+            && matches!(worker.engine, Engine::Parked | Engine::Waiting)
+            && !self.timers.has(Timer::Restart(id));
         if stranded {
             self.want_process(cx, id);
         }
@@ -292,7 +300,7 @@ impl Pool {
     fn after_start(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         self.want_process(cx, id);
         let worker = self.workers.get_mut(&id).expect("it just started");
-        if worker.dedicated {
+        if worker.dedicated && self.stage == Stage::Open {
             worker.proving = true;
             let by = cx.now.after(self.settings.supervisor_timeout);
             self.timers.set(Timer::Supervise(id), by);
@@ -381,6 +389,7 @@ impl Pool {
             self.buried.pop_first();
         }
         self.open_breaker_if_probe_died(cx, id);
+        self.refuse_if_failed(cx);
         self.replenish(cx);
     }
 

@@ -1,110 +1,18 @@
 //! Contained processes, one behaviour at a time, with small real programs.
 
-use std::ffi::OsString;
-use std::io::Read;
-use std::os::fd::OwnedFd;
+#[path = "containment/support.rs"]
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use ostler_runtime::containment::{
-    Cause, Cgroup, Contained, Containment, Exit, ForkServer, Proof, Report, RootOptions, RootShim,
-    SpawnError, SpawnSpec,
+    Cause, Cgroup, Containment, Proof, Report, SpawnError, SpawnSpec,
 };
+use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
 
 ostler_runtime::enter_before_main!();
-
-/// Nothing here takes seconds; a test that waits this long has failed.
-const LIMIT: Duration = Duration::from_secs(20);
-
-async fn root(containment: Containment) -> RootShim {
-    root_with(containment, Cgroup::Off).await
-}
-
-async fn root_with(containment: Containment, cgroup: Cgroup) -> RootShim {
-    let options = RootOptions {
-        containment,
-        cgroup,
-        ..RootOptions::new("test").expect("this program enters before main")
-    };
-    RootShim::start(options).await.expect("a root shim starts")
-}
-
-fn shell(script: &str) -> SpawnSpec {
-    let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
-    SpawnSpec {
-        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        control: true,
-        ..SpawnSpec::new("test-1", argv)
-    }
-}
-
-async fn run(root: &RootShim, script: &str) -> Contained {
-    root.spawn(shell(script)).await.expect("the shell starts")
-}
-
-/// All reports up to the last.
-async fn reports(process: &mut Contained) -> Vec<Report> {
-    let collect = async {
-        let mut all = Vec::new();
-        while let Some(report) = process.reports.next().await {
-            all.push(report);
-        }
-        all
-    };
-    tokio::time::timeout(LIMIT, collect).await.expect("the reports end")
-}
-
-fn exits(reports: &[Report]) -> Vec<Cause> {
-    let causes = reports.iter().filter_map(|report| match report {
-        Report::Exited(Exit { cause, .. }) => Some(*cause),
-        _ => None,
-    });
-    causes.collect()
-}
-
-fn output(pipe: OwnedFd) -> String {
-    let mut text = String::new();
-    let mut file = std::fs::File::from(pipe);
-    file.read_to_string(&mut text).expect("the writer has ended");
-    text
-}
-
-fn data(process: &mut Contained) -> UnixStream {
-    let stream = process.data.take().expect("asked for");
-    UnixStream::from_std(stream).expect("non-blocking")
-}
-
-async fn read_line(stream: &mut UnixStream) -> String {
-    let mut line = Vec::new();
-    let read = async {
-        loop {
-            match stream.read_u8().await {
-                Ok(b'\n') | Err(_) => break,
-                Ok(byte) => line.push(byte),
-            }
-        }
-    };
-    tokio::time::timeout(LIMIT, read).await.expect("a line arrives");
-    String::from_utf8(line).expect("text")
-}
-
-fn exists(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
-}
-
-async fn gone(pid: i32) {
-    let wait = async {
-        while exists(pid) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(LIMIT, wait).await.unwrap_or_else(|_| panic!("{pid} is still there"));
-}
 
 #[tokio::test]
 async fn an_exit_code_is_reported_before_the_proof_that_nothing_is_left() {
@@ -237,29 +145,6 @@ async fn a_frozen_worker_can_be_thawed_and_swept() {
     root.close().await;
 }
 
-async fn state_is(pid: i32, wanted: char) {
-    let wait = async {
-        loop {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            if stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(wanted)) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(LIMIT, wait).await.expect("the state is reached");
-}
-
-/// Starts a worker with a detached grandchild, and tells its pid.
-async fn with_detached_grandchild(root: &RootShim) -> (Contained, i32) {
-    let script = "setsid sh -c 'echo $$ >&3; exec sleep 600 3>&- 4>&- >/dev/null 2>&1' & exec cat <&3 >/dev/null";
-    let mut process = run(root, script).await;
-    let mut stream = data(&mut process);
-    let grandchild = read_line(&mut stream).await.parse().expect("a pid");
-    process.data = Some(stream.into_std().unwrap());
-    (process, grandchild)
-}
-
 #[tokio::test]
 async fn a_detached_grandchild_goes_with_its_worker() {
     let root = root(Containment::Shim).await;
@@ -331,6 +216,26 @@ async fn both_shims_lost_is_not_called_clean() {
     let all = reports(&mut process).await;
     assert_eq!(all.first(), Some(&Report::ShimLost));
     assert_eq!(all.last(), Some(&Report::Unproven));
+}
+
+#[tokio::test]
+async fn shims_are_deaf_to_requests_to_end() {
+    let root = root(Containment::Shim).await;
+    let mut process = run(&root, "echo up >&3; exec cat <&3 >&3").await;
+    let mut stream = data(&mut process);
+    read_line(&mut stream).await;
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR1] {
+        send(root.pid().expect("it runs"), signal);
+        send(process.handle.shim_pid().expect("it runs"), signal);
+    }
+    // Answers to later requests show that the signals have been dealt with.
+    let mut other = run(&root, "exit 0").await;
+    assert_eq!(exits(&reports(&mut other).await), [Cause::Code(0)]);
+    drop(stream);
+    let all = reports(&mut process).await;
+    assert_eq!(exits(&all), [Cause::Code(0)]);
+    assert_eq!(all.last(), Some(&Report::Clean(Proof::Shim)));
+    root.close().await;
 }
 
 #[tokio::test]
@@ -465,119 +370,4 @@ fn cgroup_of(pid: i32) -> String {
     let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it runs");
     let line = text.lines().find_map(|line| line.strip_prefix("0::"));
     line.expect("a cgroup v2").to_owned()
-}
-
-fn kill(pid: i32) {
-    send(pid, libc::SIGKILL);
-}
-
-fn send(pid: i32, signal: i32) {
-    let status = Command::new("/bin/kill").args([format!("-{signal}"), pid.to_string()]).status();
-    assert!(status.expect("kill runs").success());
-}
-
-/// The interpreter itself: a launcher script in its place would hide a failing start.
-fn python() -> OsString {
-    let found = Command::new("python3")
-        .args(["-c", "import sys; print(sys.executable)"])
-        .output()
-        .expect("python3 is installed");
-    String::from_utf8(found.stdout).unwrap().trim().into()
-}
-
-fn fork_server_spec(arguments: &[&str]) -> SpawnSpec {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/python");
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/containment");
-    let path = std::env::join_paths([package, tests]).unwrap();
-    let mut argv = vec![python(), "-u".into(), "-m".into(), "ostler.forkserver".into()];
-    argv.extend(arguments.iter().map(OsString::from));
-    SpawnSpec { env: vec![("PYTHONPATH".into(), path)], ..SpawnSpec::new("test-forks", argv) }
-}
-
-const TARGET: [&str; 2] = ["--target", "forked_worker:echo"];
-
-async fn fork(server: &ForkServer, name: &str) -> (Contained, UnixStream, String) {
-    let spec = SpawnSpec {
-        env: vec![("ONLY".into(), "this".into())],
-        cwd: Some("/".into()),
-        control: true,
-        ..SpawnSpec::new(name, vec!["worker".into(), "argument".into()])
-    };
-    let mut process = server.fork(spec).await.expect("forked");
-    let mut stream = data(&mut process);
-    let about = read_line(&mut stream).await;
-    (process, stream, about)
-}
-
-async fn forked_workers_are_like_spawned_ones(containment: Containment) {
-    let root = root(containment).await;
-    if containment == Containment::Namespace && root.level().namespaces.is_none() {
-        eprintln!("skipped: {}", root.level().reason);
-        return;
-    }
-    let server = root.start_fork_server(fork_server_spec(&TARGET)).await.expect("preloaded");
-    for name in ["test-1", "test-2"] {
-        let (mut process, mut stream, about) = fork(&server, name).await;
-        let pid = if containment == Containment::Shim { process.pid } else { 2 };
-        let expected = format!(
-            "{{'pid': {pid}, 'descriptors': [0, 1, 2, 3, 4], 'environment': ['ONLY'], \
-             'argv': ['worker', 'argument'], 'group': {pid}, 'directory': '/'}}"
-        );
-        assert_eq!(about, expected);
-        stream.write_all(b"hello\n").await.unwrap();
-        assert_eq!(read_line(&mut stream).await, "hello");
-        drop(stream);
-        let all = reports(&mut process).await;
-        assert_eq!(exits(&all), [Cause::Code(5)]);
-        assert_eq!(all.last(), Some(&Report::Clean(Proof::Shim)));
-    }
-    root.close().await;
-}
-
-#[tokio::test]
-async fn a_forked_worker_is_like_a_spawned_one() {
-    forked_workers_are_like_spawned_ones(Containment::Shim).await;
-}
-
-#[tokio::test]
-async fn a_worker_forked_into_a_namespace_is_like_a_spawned_one() {
-    forked_workers_are_like_spawned_ones(Containment::Namespace).await;
-}
-
-#[tokio::test]
-async fn forked_workers_outlive_their_fork_server_but_not_the_root_shim() {
-    let root = root(Containment::Shim).await;
-    let server = root.start_fork_server(fork_server_spec(&TARGET)).await.expect("preloaded");
-    let (process, mut stream, _) = fork(&server, "test-1").await;
-    kill(server.pid().expect("it runs"));
-    let cause = tokio::time::timeout(LIMIT, server.lost()).await.expect("noticed");
-    assert!(matches!(cause, Cause::Signal { number: libc::SIGKILL, .. }), "{cause:?}");
-    let spec = SpawnSpec::new("test-2", vec![]);
-    let error = server.fork(spec).await.expect_err("nobody forks");
-    assert!(matches!(error, SpawnError::ForkServerLost), "{error}");
-    stream.write_all(b"still here\n").await.unwrap();
-    assert_eq!(read_line(&mut stream).await, "still here");
-    drop(root);
-    gone(process.pid).await;
-}
-
-#[tokio::test]
-async fn a_preload_that_starts_threads_is_refused_by_name() {
-    let root = root(Containment::Shim).await;
-    let spec = fork_server_spec(&["--preload", "starts_a_thread", TARGET[0], TARGET[1]]);
-    let error = root.start_fork_server(spec).await.expect_err("it has a thread");
-    assert!(error.to_string().contains("thread"), "{error}");
-    let spec = fork_server_spec(&["--preload", "no_such_module_here", TARGET[0], TARGET[1]]);
-    let error = root.start_fork_server(spec).await.expect_err("it does not exist");
-    assert!(error.to_string().contains("no_such_module_here"), "{error}");
-    root.close().await;
-}
-
-#[tokio::test]
-async fn a_fork_server_whose_interpreter_is_missing_is_refused_by_name() {
-    let root = root(Containment::Shim).await;
-    let spec = SpawnSpec::new("test-forks", vec!["/no/such/python".into()]);
-    let error = root.start_fork_server(spec).await.expect_err("it does not exist");
-    assert!(error.to_string().contains("/no/such/python"), "{error}");
-    root.close().await;
 }

@@ -82,12 +82,17 @@ class WorkerProcess:
             **({"OSTLER_CTL_FD": str(far_control.fileno())} if control else {}),
             **(environ or {}),
         }
-        self.launch(settings, keep)
-        far.close()
-        far_control.close()
         self.open(data, control_end)
+        try:
+            self.launch(settings, keep)
+        except OSError:
+            self.clear()
+            raise
+        finally:
+            far.close()
+            far_control.close()
         if expect_ready:
-            self.read_ready()
+            self.read_ready_or_close()
 
     def launch(self, settings, keep):
         self.process = subprocess.Popen(
@@ -106,12 +111,19 @@ class WorkerProcess:
         self.data = Stream(data, codec.Decoder(), codec.encode)
         self.control = Stream(control, codec.Decoder(), codec.encode)
 
+    def read_ready_or_close(self):
+        try:
+            self.read_ready()
+        except BaseException:
+            self.close()
+            raise
+
     def read_ready(self):
         line = b""
         while not line.endswith(b"\n"):
             piece = self.data.sock.recv(1)
             if not piece:
-                raise EOFError("no ready line; stderr: " + self.stderr.text())
+                raise EOFError("the worker ended before it was ready: " + self.stderr.text())
             line += piece
         self.ready = json.loads(line)
         self.index = {entry["name"]: i for i, entry in enumerate(self.ready["functions"])}
@@ -151,6 +163,11 @@ class WorkerProcess:
     def wait(self):
         return self.process.wait(PATIENCE)
 
+    def clear(self):
+        self.data.sock.close()
+        self.control.sock.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def close(self):
         self.data.sock.close()
         self.control.sock.close()
@@ -163,7 +180,7 @@ class WorkerProcess:
         finally:
             self.stdout.close()
             self.stderr.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.clear()
 
 
 class Lines:

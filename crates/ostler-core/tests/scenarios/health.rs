@@ -145,6 +145,7 @@ fn a_hang_timeout_shorter_than_the_heartbeat_s_is_kept() {
 #[test]
 fn a_frozen_process_is_not_expected_to_answer() {
     let mut stage = silent(with_pings(1));
+    stage.advance(secs(1));
     stage.order(Action::Pause { worker: WorkerId(1), freeze: true });
     stage.forget();
     stage.advance(secs(600));
@@ -172,7 +173,7 @@ fn a_shell_that_overslept_does_not_blame_the_processes() {
 #[test]
 fn a_process_that_does_not_answer_pings_is_not_pinged() {
     let mut stage = Stage::started(with_pings(1));
-    let ready = Ready { capacity: None, heartbeat: false };
+    let ready = Ready { heartbeat: false, ..READY };
     stage.feed(Event::ProcessReady { process: p(1, 1), ready });
     stage.forget();
     stage.advance(secs(600));

@@ -382,6 +382,20 @@ fn requests_on_a_paused_place_wait_until_it_is_resumed() {
 }
 
 #[test]
+fn a_resumed_place_that_is_still_busy_is_given_nothing_more() {
+    let mut stage = Stage::ready(calm(1));
+    stage.ask_lease(1, 1);
+    stage.arrive_for(1, place(1, 0));
+    stage.arrive_for(2, place(1, 0));
+    stage.pause(1);
+    stage.forget();
+    let order = stage.resume(1);
+    assert_eq!(stage.take(), [done(order, 1, Status::Running)]);
+    stage.complete(1, p(1, 1));
+    assert!(stage.take().contains(&assign(2, p(1, 1))));
+}
+
+#[test]
 fn a_lease_asked_for_during_the_start_is_granted_when_its_workers_are_ready() {
     let mut stage = Stage::started(calm(2));
     stage.ask_lease(1, 2);

@@ -13,3 +13,4 @@ mod retry;
 mod shutdown;
 mod status;
 mod support;
+mod targets;

@@ -2,7 +2,7 @@
 //! be cancelled, or move.
 
 use ostler_core::{
-    Answer, Command, Event, Exit, RequestId, Settings, Started, Target, Waiting, WorkerId,
+    Answer, Command, Event, Exit, Ready, RequestId, Settings, Started, Target, Waiting, WorkerId,
 };
 
 use crate::support::*;
@@ -146,7 +146,7 @@ fn a_prefetched_request_moves_after_a_while_when_another_worker_is_idle() {
     stage.advance(ms(5) - ms(1));
     assert_eq!(stage.take(), []);
     stage.advance(ms(1));
-    assert_eq!(stage.take(), [cancel(3, p(1, 1))]);
+    assert_eq!(stage.take(), [withdraw(3, p(1, 1))]);
     stage.answer(3, 1, p(1, 1), NOT_BEGUN);
     assert_eq!(stage.take(), [assign_again(3, 2, 0, p(2, 1))]);
     stage.answer(3, 2, p(2, 1), Answer::Completed);
@@ -170,7 +170,8 @@ fn a_prefetched_request_can_be_cancelled_while_it_is_called_back() {
     stage.advance(ms(5));
     stage.forget();
     stage.cancel(3);
-    assert_eq!(stage.take(), [cancelled(3, Started::Unknown)], "the worker was asked already");
+    let deeds = stage.take();
+    assert_eq!(deeds, [cancel(3, p(1, 1)), cancelled(3, Started::Unknown)], "also if it has begun");
     stage.answer(3, 1, p(1, 1), NOT_BEGUN);
     assert_eq!(stage.take(), [], "what was cancelled does not move");
 }
@@ -184,6 +185,19 @@ fn a_prefetched_request_stays_while_no_other_worker_is_idle() {
     stage.forget();
     stage.advance(secs(1));
     assert_eq!(stage.take(), []);
+}
+
+#[test]
+fn nothing_is_prefetched_on_a_process_that_does_not_give_back() {
+    let mut stage = Stage::started(calm(1));
+    let ready = Ready { gives_back: false, ..READY };
+    stage.feed(Event::ProcessReady { process: p(1, 1), ready });
+    stage.arrive(1_000);
+    stage.complete(1_000, p(1, 1));
+    stage.forget();
+    stage.arrive(1);
+    stage.arrive(2);
+    assert_eq!(stage.take(), [assign(1, p(1, 1))]);
 }
 
 #[test]
@@ -201,7 +215,7 @@ fn each_prefetched_request_waits_its_own_while_before_it_moves() {
     stage.advance(ms(4));
     assert_eq!(stage.take(), [], "request 3 was sent seven milliseconds ago, request 4 only four");
     stage.advance(ms(6));
-    assert_eq!(stage.take(), [cancel(4, p(1, 1))]);
+    assert_eq!(stage.take(), [withdraw(4, p(1, 1))]);
 }
 
 #[test]

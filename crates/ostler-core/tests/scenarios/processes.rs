@@ -112,10 +112,9 @@ fn violated(process: ProcessId) -> Event {
 #[test]
 fn nothing_about_an_older_incarnation_changes_anything() {
     let old = p(1, 1);
-    let ready = Ready { capacity: None, heartbeat: true };
     let answer = Answer::Completed;
     let events = [
-        Event::ProcessReady { process: old, ready },
+        Event::ProcessReady { process: old, ready: READY },
         Event::SpawnFailed { process: old, cause: SpawnFailure::Exhausted },
         Event::Answered {
             process: old,
@@ -309,7 +308,7 @@ fn capacity_is_the_smaller_of_what_the_pool_and_the_process_say() {
     for (pool, says, expected) in [(2, None, 2), (2, Some(4), 2), (4, Some(2), 2), (2, Some(0), 1)]
     {
         let mut stage = Stage::started(Settings { capacity: pool, ..calm(1) });
-        let ready = Ready { capacity: says, heartbeat: true };
+        let ready = Ready { capacity: says, ..READY };
         stage.feed(Event::ProcessReady { process: p(1, 1), ready });
         assert_eq!(stage.view(1).capacity, expected, "pool {pool}, process {says:?}");
     }

@@ -211,6 +211,44 @@ fn a_process_that_dies_while_a_pause_is_being_stored_is_not_forgotten() {
 }
 
 #[test]
+fn a_refused_pause_does_not_shorten_a_backoff() {
+    let mut stage = Stage::ready(calm(1));
+    stage.crash(p(1, 1));
+    stage.crash(p(1, 2));
+    stage.store = Store::Silent;
+    let order = stage.pause(1);
+    stage.forget();
+    settle(&mut stage, record(1, 3), Recording::Refused);
+    stage.advance(ms(200) - ms(1));
+    assert_eq!(stage.take(), [reply(order, Reply::StoreRefused)]);
+    stage.advance(ms(1));
+    assert_eq!(stage.take(), [spawn(p(1, 3))]);
+}
+
+#[test]
+fn a_refused_completion_does_not_strand_a_worker_in_its_backoff() {
+    let mut stage = Stage::ready(calm(1));
+    stage.crash(p(1, 1));
+    stage.crash(p(1, 2));
+    stage.store = Store::Silent;
+    stage.complete_worker(1);
+    settle(&mut stage, record(1, 3), Recording::Refused);
+    stage.advance(secs(1));
+    assert_eq!(stage.phase(1), Some(ostler_core::Phase::Starting));
+}
+
+#[test]
+fn a_process_that_asks_to_retire_during_a_pause_that_is_refused_is_replaced() {
+    let mut stage = before_a_silent_store(calm(1));
+    stage.pause(1);
+    stage.feed(Event::RetireAsked { process: p(1, 1) });
+    stage.forget();
+    settle(&mut stage, record(1, 3), Recording::Refused);
+    let made = stage.records().into_iter().any(|(record, _)| record.worker == WorkerId(2));
+    assert!(made, "it takes no new work, so it needs a successor");
+}
+
+#[test]
 fn a_completion_that_takes_too_long_ends_in_termination() {
     let mut stage = Stage::ready(calm(1));
     stage.arrive(1);

@@ -1,7 +1,7 @@
 //! Planned replacement: the new one first.
 
 use ostler_core::{
-    Answer, Command, Event, Exit, LeaseId, Notice, Settings, Status, StopReason, Target, WorkerId,
+    Answer, Event, Exit, LeaseId, Notice, Settings, Status, StopReason, Target, WorkerId,
 };
 
 use crate::support::*;
@@ -33,7 +33,7 @@ fn the_old_worker_leaves_when_its_successor_is_ready() {
 
 #[test]
 fn a_busy_old_worker_finishes_and_gets_nothing_new() {
-    let mut stage = Stage::ready(Settings { prefetch: 0, ..calm(1) });
+    let mut stage = Stage::ready(Settings { capacity: 2, ..calm(1) });
     stage.arrive(1);
     stage.recycle(1);
     stage.forget();
@@ -41,7 +41,7 @@ fn a_busy_old_worker_finishes_and_gets_nothing_new() {
     assert_eq!((stage.take(), stage.status(1)), (vec![], Status::Running));
     stage.arrive(2);
     stage.arrive(3);
-    assert_eq!(stage.take(), [assign(2, p(2, 1))]);
+    assert_eq!(stage.take(), [assign(2, p(2, 1)), assign(3, p(2, 1))]);
     stage.complete(1, p(1, 1));
     assert_eq!(stage.take(), [answered(1), ask(p(1, 1))]);
 }
@@ -135,7 +135,7 @@ fn what_a_retiring_process_has_not_begun_goes_elsewhere() {
     stage.arrive(2);
     stage.forget();
     stage.feed(Event::RetireAsked { process: p(1, 1) });
-    assert_eq!(stage.take(), [cancel(2, p(1, 1)), spawn(p(2, 1))]);
+    assert_eq!(stage.take(), [withdraw(2, p(1, 1)), spawn(p(2, 1))]);
     stage.answer(2, 1, p(1, 1), Answer::Cancelled { started: false });
     assert_eq!(stage.take(), []);
     stage.become_ready(p(2, 1));
@@ -214,6 +214,17 @@ fn an_old_worker_that_is_terminated_meanwhile_is_made_up_for_by_its_successor() 
 }
 
 #[test]
+fn another_worker_that_ends_during_a_replacement_is_made_up_for() {
+    let mut stage = Stage::ready(calm(2));
+    stage.recycle(1);
+    stage.forget();
+    let order = stage.terminate(2);
+    stage.crash(p(2, 1));
+    let expected = [kill(p(2, 1)), done(order, 2, Status::Terminated), spawn(p(4, 1))];
+    assert_eq!(stage.take(), expected);
+}
+
+#[test]
 fn a_leased_old_worker_stays_until_the_lease_is_given_back() {
     let mut stage = Stage::ready(calm(1));
     stage.ask_lease(1, 1);
@@ -246,11 +257,12 @@ fn a_worker_that_asked_to_retire_and_was_paused_is_replaced_after_all() {
     stage.recycle(1);
     stage.feed(Event::RetireAsked { process: p(2, 1) });
     stage.pause(2);
+    stage.forget();
     stage.become_ready(p(3, 1));
     stage.leave(p(1, 1));
-    stage.resume(2);
-    let spawned = Command::Spawn { process: p(4, 1) };
-    assert!(stage.take().contains(&spawned));
+    assert_eq!(stage.take(), [ask(p(1, 1))], "not while it is paused");
+    let order = stage.resume(2);
+    assert_eq!(stage.take(), [done(order, 2, Status::Running), spawn(p(4, 1))]);
     stage.become_ready(p(4, 1));
     assert_eq!(stage.take(), [ask(p(2, 1))]);
 }

@@ -1,8 +1,8 @@
 //! A request from arrival to its one outcome, on workers that stay alive.
 
 use ostler_core::{
-    Action, Answer, Command, Event, Exit, Notice, Outcome, Refusal, Settings, Started, Status,
-    StopReason, Target, Waiting, WorkerId,
+    Answer, Command, Event, Exit, LeaseId, Notice, Refusal, Settings, Started, StopReason, Target,
+    Waiting, WorkerId,
 };
 
 use crate::support::*;
@@ -299,6 +299,19 @@ fn the_oldest_of_a_full_queue_may_be_one_that_waits_for_its_own_worker() {
 }
 
 #[test]
+fn the_oldest_of_a_full_queue_may_be_one_that_waits_for_its_place_on_a_lease() {
+    let mut stage = Stage::ready(Settings { queue_max: 1, ..no_prefetch(1) });
+    stage.ask_lease(1, 1);
+    stage.arrive_for(1, Target::Lease(LeaseId(1), 0));
+    stage.arrive_for(2, Target::Lease(LeaseId(1), 0));
+    stage.forget();
+    stage.advance(secs(4));
+    stage.arrive(3);
+    let figures = Refusal::Saturated { queued: 1, busy: 1, oldest: secs(4) };
+    assert_eq!(stage.take(), [refuse(3, figures)]);
+}
+
+#[test]
 fn without_a_queue_only_a_free_worker_is_good_enough() {
     let mut stage = Stage::ready(Settings { queue_max: 0, ..calm(1) });
     stage.arrive(1);
@@ -306,66 +319,6 @@ fn without_a_queue_only_a_free_worker_is_good_enough() {
     stage.arrive(2);
     let figures = Refusal::Saturated { queued: 0, busy: 1, oldest: secs(0) };
     assert_eq!(stage.take(), [refuse(2, figures)]);
-}
-
-#[test]
-fn a_request_for_one_worker_waits_for_it_and_others_pass_by() {
-    let mut stage = Stage::ready(no_prefetch(2));
-    stage.arrive_for(1, Target::Worker(WorkerId(2)));
-    stage.arrive_for(2, Target::Worker(WorkerId(2)));
-    stage.arrive(3);
-    assert_eq!(stage.take(), [assign(1, p(2, 1)), assign(3, p(1, 1))]);
-    stage.arrive(4);
-    stage.complete(1, p(2, 1));
-    assert_eq!(stage.take(), [answered(1), assign(2, p(2, 1))]);
-}
-
-#[test]
-fn a_request_for_one_worker_is_told_when_that_one_cannot_serve() {
-    let mut stage = Stage::ready(calm(1));
-    stage.arrive_for(1, Target::Worker(WorkerId(9)));
-    assert_eq!(stage.take(), [refuse(1, Refusal::NoSuchWorker)]);
-    stage.order(Action::Create);
-    stage.forget();
-    stage.arrive_for(2, Target::Worker(WorkerId(2)));
-    assert_eq!(stage.take(), [refuse(2, Refusal::WorkerNotServing)]);
-}
-
-#[test]
-fn a_request_for_a_paused_worker_waits_until_it_is_resumed() {
-    let mut stage = Stage::ready(calm(2));
-    stage.pause(1);
-    stage.forget();
-    stage.arrive_for(1, Target::Worker(WorkerId(1)));
-    assert_eq!(stage.take(), []);
-    let order = stage.resume(1);
-    assert_eq!(stage.take(), [done(order, 1, Status::Running), assign(1, p(1, 1))]);
-}
-
-#[test]
-fn a_request_that_waits_for_a_worker_is_refused_when_that_one_ends() {
-    let mut stage = Stage::ready(calm(2));
-    stage.pause(1);
-    stage.arrive_for(1, Target::Worker(WorkerId(1)));
-    stage.forget();
-    let order = stage.terminate(1);
-    assert_eq!(stage.take(), [kill(p(1, 1))]);
-    stage.exit(p(1, 1), Exit::Signal(9));
-    stage.clear(p(1, 1));
-    let deeds = stage.take();
-    assert!(deeds.contains(&done(order, 1, Status::Terminated)), "{deeds:?}");
-    assert!(deeds.contains(&refuse(1, Refusal::WorkerNotServing)), "{deeds:?}");
-}
-
-#[test]
-fn a_dedicated_worker_takes_only_what_is_addressed_to_it() {
-    let mut stage = Stage::ready(no_prefetch(1));
-    let own = stage.add_dedicated();
-    stage.arrive(1);
-    stage.arrive(2);
-    assert_eq!(stage.take(), [assign(1, p(1, 1))]);
-    stage.arrive_for(3, Target::Worker(WorkerId(own)));
-    assert_eq!(stage.take(), [assign(3, p(own, 1))]);
 }
 
 #[test]
@@ -388,17 +341,12 @@ fn a_cancelled_request_has_no_second_outcome_when_its_worker_crashes() {
 }
 
 #[test]
-fn a_request_that_could_not_be_written_is_not_said_to_be_cancelled() {
-    let mut stage = Stage::ready(calm(2));
+fn a_request_that_could_not_be_written_is_sent_again_as_one_that_never_ran() {
+    let mut stage = Stage::ready(calm(1));
     stage.arrive(1);
     stage.forget();
     stage.answer(1, 1, p(1, 1), Answer::NotSent);
-    stage.crash(p(1, 1));
-    let blamed = stage
-        .take()
-        .into_iter()
-        .any(|deed| matches!(deed, Command::Resolve { outcome: Outcome::Cancelled { .. }, .. }));
-    assert!(!blamed, "nobody cancelled it");
+    assert_eq!(stage.take(), [assign_again(1, 2, 0, p(1, 1))]);
 }
 
 #[test]

@@ -157,8 +157,12 @@ fn a_deadline_during_the_second_attempt_asks_that_worker_to_let_go() {
     stage.advance(ms(50));
     stage.forget();
     stage.advance(secs(20) - ms(50));
-    let let_go =
-        ostler_core::Command::Cancel { request: RequestId(1), attempt: 2, process: p(1, 1) };
+    let let_go = ostler_core::Command::Cancel {
+        request: RequestId(1),
+        attempt: 2,
+        process: p(1, 1),
+        withdraw: false,
+    };
     assert_eq!(stage.take(), [let_go, timed_out(1, Waiting::Worker, Started::Yes)]);
 }
 

@@ -96,7 +96,8 @@ fn running_requests_have_the_drain_timeout_and_no_more() {
 
 #[test]
 fn a_shutdown_during_the_start_leaves_nothing() {
-    let mut stage = Stage::started(Settings { start_batch: 1, ..calm(2) });
+    let mut stage =
+        Stage::started(Settings { start_batch: 1, start_batch_delay: secs(1), ..calm(2) });
     stage.arrive(1);
     stage.forget();
     stage.shut_down();
@@ -213,7 +214,7 @@ fn what_was_prefetched_is_called_back_and_refused() {
     stage.arrive(2);
     stage.forget();
     stage.shut_down();
-    assert_eq!(stage.take(), [cancel(2, p(1, 1))]);
+    assert_eq!(stage.take(), [withdraw(2, p(1, 1))]);
     stage.answer(2, 1, p(1, 1), Answer::Cancelled { started: false });
     assert_eq!(stage.take(), [refuse(2, Refusal::ShuttingDown)]);
     stage.complete(1, p(1, 1));

@@ -202,7 +202,7 @@ fn a_freezing_pause_stops_the_process_but_no_deadline() {
 
 #[test]
 fn a_completed_worker_finishes_its_work_first_and_a_new_one_takes_its_place() {
-    let mut stage = Stage::ready(calm(1));
+    let mut stage = Stage::ready(Settings { capacity: 2, ..calm(1) });
     stage.arrive(1);
     stage.forget();
     let order = stage.complete_worker(1);
@@ -239,6 +239,20 @@ fn a_completion_that_is_overtaken_by_a_pause_is_answered_once() {
 }
 
 #[test]
+fn a_completion_that_is_overtaken_by_a_pause_goes_on_after_it() {
+    let mut stage = Stage::ready(calm(1));
+    stage.arrive(1);
+    let complete = stage.complete_worker(1);
+    stage.pause(1);
+    stage.complete(1, p(1, 1));
+    stage.forget();
+    let resume = stage.resume(1);
+    let expected =
+        [done(resume, 1, Status::Running), done(complete, 1, Status::Completed), ask(p(1, 1))];
+    assert_eq!(stage.take(), expected);
+}
+
+#[test]
 fn a_termination_is_answered_when_nothing_of_the_process_is_left() {
     let mut stage = Stage::ready(calm(2));
     stage.arrive(1);
@@ -256,16 +270,13 @@ fn a_termination_is_answered_when_nothing_of_the_process_is_left() {
 #[test]
 fn a_completed_worker_that_has_not_left_yet_can_be_terminated() {
     let mut stage = Stage::ready(calm(1));
-    stage.complete_worker(1);
-    stage.forget();
-    let order = stage.terminate(1);
+    let complete = stage.complete_worker(1);
+    assert_eq!(stage.take(), [done(complete, 1, Status::Completed), ask(p(1, 1))]);
+    let terminate = stage.terminate(1);
     assert_eq!(stage.take(), [kill(p(1, 1))]);
     stage.exit(p(1, 1), Exit::Signal(9));
     stage.clear(p(1, 1));
-    assert_eq!(
-        reply_of(order, &stage.take()),
-        Some(Reply::Done { worker: WorkerId(1), status: Status::Terminated })
-    );
+    assert_eq!(stage.take(), [done(terminate, 1, Status::Terminated), spawn(p(2, 1))]);
 }
 
 #[test]

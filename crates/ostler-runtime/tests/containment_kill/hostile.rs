@@ -7,12 +7,17 @@
 
 use std::ffi::CString;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 pub const ROLE: &str = "rig-hostile";
 pub const SLEEPER_ROLE: &str = "rig-sleeper";
 
 /// How long a hydra lives before its child takes over.
 const HYDRA_MICROS: u32 = 2_000;
+
+/// Longer than any trial: what escapes a broken containment must not stay on the machine, where
+/// hydras would use up its process numbers.
+const LIFETIME: Duration = Duration::from_secs(40);
 
 pub fn main(name: &str) -> ExitCode {
     ignore_polite_signals();
@@ -33,15 +38,10 @@ pub fn main(name: &str) -> ExitCode {
     echo()
 }
 
-pub fn sleep_for_ever() -> ! {
-    sleep()
-}
-
-fn sleep() -> ! {
-    loop {
-        // SAFETY: takes nothing and returns after a signal.
-        unsafe { libc::pause() };
-    }
+pub fn sleep() -> ! {
+    std::thread::sleep(LIFETIME);
+    // SAFETY: ends this process only.
+    unsafe { libc::_exit(0) }
 }
 
 fn ignore_polite_signals() {
@@ -94,7 +94,8 @@ fn wipe_environment(name: &str) -> ! {
 }
 
 fn hydra() -> ! {
-    loop {
+    let end = Instant::now() + LIFETIME;
+    while Instant::now() < end {
         // SAFETY: plain calls of a process with one thread.
         unsafe {
             libc::usleep(HYDRA_MICROS);
@@ -104,6 +105,8 @@ fn hydra() -> ! {
             libc::setsid();
         }
     }
+    // SAFETY: ends this process only.
+    unsafe { libc::_exit(0) }
 }
 
 /// Greets, then answers; and stays when nobody asks any more.

@@ -53,7 +53,7 @@ fn main() -> std::process::ExitCode {
     match arguments.first().map(String::as_str) {
         Some(rig::ROLE) => rig::main(&arguments[1..]),
         Some(hostile::ROLE) => hostile::main(&arguments[1]),
-        Some(hostile::SLEEPER_ROLE) => hostile::sleep_for_ever(),
+        Some(hostile::SLEEPER_ROLE) => hostile::sleep(),
         _ => harness::main(&TESTS, &arguments),
     }
 }

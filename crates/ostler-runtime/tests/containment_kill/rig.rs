@@ -124,7 +124,7 @@ fn forked(name: &str) -> SpawnSpec {
 fn fork_server(python: &str) -> SpawnSpec {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let path = [here.join("../../sdk/python"), here.join("tests/containment_kill")];
-    let argv = [python, "-S", "-u", "-m", "ostler.forkserver", "--target", "exec_rig:run"];
+    let argv = [python, "-B", "-S", "-u", "-m", "ostler.forkserver", "--target", "exec_rig:run"];
     SpawnSpec {
         env: vec![("PYTHONPATH".into(), std::env::join_paths(path).expect("no colons"))],
         ..SpawnSpec::new("forks", argv.map(OsString::from).to_vec())

@@ -60,9 +60,11 @@ pub fn run(level: Level, victim: Victim) {
     for trial in 0..trials {
         // Every second pool of a victim that both kinds have is made by a fork server.
         let forks = victim == Victim::ForkServer || trial % 2 == 1;
-        match Trial::start(level, forks, &format!("{level:?}-{victim:?}-{trial}"))
-            .play(victim, &mut random)
-        {
+        match Trial::start(level, forks, &format!("{level:?}-{victim:?}-{trial}")).play(
+            victim,
+            trial == 0,
+            &mut random,
+        ) {
             Some(outcome) => outcomes.push(outcome),
             None => break,
         }
@@ -188,9 +190,9 @@ impl Trial {
         }
     }
 
-    /// None where the system refuses the level.
-    fn play(mut self, victim: Victim, random: &mut Random) -> Option<Outcome> {
-        self.wait_for_the_instant(random);
+    /// None where the system refuses the level. The first trial is always of a whole pool.
+    fn play(mut self, victim: Victim, first: bool, random: &mut Random) -> Option<Outcome> {
+        self.wait_for_the_instant(first, random);
         let mut outcome = Outcome { peak: self.truth.processes().len(), ..Outcome::default() };
         if victim != Victim::Server {
             self.kill_part(victim, random, &mut outcome);
@@ -213,13 +215,13 @@ impl Trial {
     }
 
     /// Half of the instants fall anywhere into the start, half shortly after it.
-    fn wait_for_the_instant(&mut self, random: &mut Random) {
-        if random.below(2) == 0 {
-            let start = if self.forks { 120_000 } else { 40_000 };
-            self.hear(Duration::from_micros(random.below(start)));
-        } else {
+    fn wait_for_the_instant(&mut self, after_start: bool, random: &mut Random) {
+        if after_start || random.below(2) == 0 {
             self.hear_until(|trial| trial.ready);
             self.hear(Duration::from_micros(random.below(10_000)));
+        } else {
+            let start = if self.forks { 120_000 } else { 40_000 };
+            self.hear(Duration::from_micros(random.below(start)));
         }
     }
 

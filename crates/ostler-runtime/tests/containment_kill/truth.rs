@@ -56,8 +56,11 @@ impl Truth {
         if let Some(cgroup) = &self.cgroup {
             let _ = fs::write(cgroup.join("cgroup.kill"), "1");
         }
-        for pid in self.processes() {
-            crate::tree::kill(self, pid);
+        // Again and again, because some of them fork faster than they are found.
+        for _ in 0..200 {
+            for pid in self.processes() {
+                crate::tree::kill(self, pid);
+            }
         }
     }
 }

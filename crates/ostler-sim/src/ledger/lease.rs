@@ -84,6 +84,7 @@ impl Leases {
         for place in places {
             let process = processes.addressed(*place, "Grant")?;
             process.leased += 1;
+            process.open_since = None;
             require!(
                 process.serves() && !process.dedicated && process.used() <= process.capacity,
                 "a leased place is free and exclusive",

@@ -90,11 +90,17 @@ impl Line {
     /// A request that had been away comes to a worker again: that was its owner's turn, too.
     pub fn serve_again(&mut self, spec: &RequestSpec) -> Verdict {
         let (band, owner) = key(spec);
-        let Some(lanes) = self.lanes.get_mut(&band) else { return Ok(()) };
-        if let Some(own) = lanes.get_mut(&owner) {
-            own.passed.clear();
+        self.use_turn(spec);
+        self.lanes.get_mut(&band).map_or(Ok(()), |lanes| pass_others(lanes, owner))
+    }
+
+    /// An owner's turn came, whatever became of it.
+    pub fn use_turn(&mut self, spec: &RequestSpec) {
+        let (band, owner) = key(spec);
+        let lane = self.lanes.get_mut(&band).and_then(|lanes| lanes.get_mut(&owner));
+        if let Some(lane) = lane {
+            lane.passed.clear();
         }
-        pass_others(lanes, owner)
     }
 
     /// Takes a request out of line because a worker gets it.

@@ -2,9 +2,11 @@
 //!
 //! The ledger sees what goes into the core and what comes out, and what workers, callers and the
 //! store truly did. It never asks the core anything: a promise that only the promiser confirms is
-//! worth nothing. Each noun has its book, and with it the checks that need nothing else; here are
-//! those that need several.
+//! worth nothing. Each noun has its book, and with it the checks that need nothing else. Checks that
+//! need several are in `judge` (a command), `stop` (the end of a process), `settle` (between two
+//! events) and `mend` (in the end).
 
+mod judge;
 mod lease;
 mod line;
 mod mend;
@@ -16,14 +18,14 @@ mod stop;
 mod worker;
 
 use ostler_core::{
-    Action, Answer, Change, Command, Event, LeaseId, Notice, OrderId, ProcessId, RecordId, Refusal,
-    Reply, RequestId, Settings, Status, Target, Time, Trigger, WorkerId,
+    Action, Answer, Change, Event, LeaseId, OrderId, ProcessId, RecordId, RequestId, Settings,
+    Time, WorkerId,
 };
 
-use crate::violation::{Verdict, require};
+use crate::violation::Verdict;
 use lease::Leases;
-use process::{Held, Processes, Row, Rung};
-use request::{End, Requests};
+use process::{Processes, Row};
+use request::Requests;
 use restart::Restarts;
 use worker::Workers;
 
@@ -216,201 +218,5 @@ impl Ledger {
             }
             _ => {}
         }
-    }
-
-    /// One command comes out.
-    pub fn judge(&mut self, now: Time, command: &Command) -> Verdict {
-        match command {
-            Command::Spawn { process } => self.judge_spawn(now, *process),
-            Command::Assign { request, attempt, process, deadline, prefetched, .. } => {
-                let what = (*request, *attempt);
-                self.judge_assign(now, what, *process, *deadline, *prefetched)
-            }
-            Command::Cancel { request, attempt, process, withdraw } => {
-                let row = self.processes.addressed(*process, "Cancel")?;
-                row.cancel(now, (*request, *attempt), *withdraw)?;
-                if !withdraw {
-                    self.cancels.push(*request);
-                }
-                Ok(())
-            }
-            Command::Resolve { request, outcome } => {
-                let end = End::Resolved(*outcome);
-                self.requests.end(now, *request, end, &self.settings)
-            }
-            Command::Refuse { request, refusal } => {
-                let end = End::Refused(*refusal);
-                self.judge_refusal(now, *refusal, *request)?;
-                self.requests.end(now, *request, end, &self.settings)
-            }
-            Command::Ping { process } => self.processes.addressed(*process, "Ping").map(drop),
-            Command::AskShutdown { process } => self.judge_stop(now, *process, Rung::Asked),
-            Command::Terminate { process } => self.judge_stop(now, *process, Rung::Terminated),
-            Command::Kill { process } => self.judge_stop(now, *process, Rung::Killed),
-            Command::Freeze { process } => self.judge_freeze(*process, true),
-            Command::Thaw { process } => self.judge_freeze(*process, false),
-            Command::Grant { lease, places } => self.judge_grant(now, *lease, places),
-            Command::RefuseLease { lease, refusal } => {
-                self.leases.refuse(now, *lease, *refusal, &self.settings)
-            }
-            Command::LosePlace { lease, place } => {
-                self.leases.lose_place(*lease, *place, &mut self.processes)
-            }
-            Command::EndLease { lease, reason } => {
-                let shutting_down = self.shutdown.is_some();
-                self.leases.end(now, *lease, *reason, &mut self.processes, shutting_down)
-            }
-            Command::Record { record, change } => self.judge_record(*record, *change),
-            Command::Reply { order, reply } => self.judge_reply(*order, reply),
-            // The one word of the core's that is taken: it only makes the judge milder.
-            Command::Notify(Notice::BreakerClosed) => {
-                self.restarts.forgive();
-                Ok(())
-            }
-            Command::Notify(_) => Ok(()),
-            Command::Stopped => self.judge_stopped(now),
-        }
-    }
-
-    fn judge_spawn(&mut self, now: Time, id: ProcessId) -> Verdict {
-        require!(
-            self.shutdown.is_none(),
-            "nothing is spawned once shutdown has begun",
-            "{id} is spawned"
-        );
-        let Some(worker) = self.workers.get_mut(id.worker) else {
-            require!(false, "only known workers run", "{id} is spawned, its worker is not known");
-            return Ok(());
-        };
-        require!(
-            worker.status == Some(Status::Running),
-            "only running workers run",
-            "{id} is spawned while its worker is {:?}",
-            worker.status
-        );
-        require!(
-            id.generation == worker.generation + 1,
-            "incarnations are counted",
-            "{id} follows incarnation {}",
-            worker.generation
-        );
-        worker.generation = id.generation;
-        let dedicated = worker.dedicated;
-        self.restarts.spawned(now, id, &self.settings)?;
-        self.processes.spawn(now, id, dedicated, &self.settings)
-    }
-
-    fn judge_assign(
-        &mut self,
-        now: Time,
-        (request, attempt): (RequestId, u32),
-        process: ProcessId,
-        deadline: Time,
-        prefetched: bool,
-    ) -> Verdict {
-        self.requests.assign(now, (request, attempt), process, deadline, &self.settings)?;
-        require!(
-            self.workers.running(process.worker),
-            "work goes to those who serve",
-            "{request:?} is sent to {process}, whose worker is {:?}",
-            self.workers.get(process.worker)
-        );
-        let row = self.processes.addressed(process, "Assign")?;
-        let target = self.requests.get(request).expect("assigned above").spec.target;
-        let (fits, lease) = match target {
-            Target::Any => (!row.dedicated, None),
-            Target::Worker(worker) => (worker == process.worker, None),
-            Target::Lease(lease, place) => {
-                (self.leases.place(lease, place) == Some(process), Some(lease))
-            }
-        };
-        require!(
-            fits,
-            "requests go where they are addressed",
-            "{request:?} for {target:?} goes to {process}"
-        );
-        let held = Held { request, attempt, lease, since: now, withdrawn: false, cancelled: None };
-        row.assign(held, prefetched)
-    }
-
-    fn judge_refusal(&self, now: Time, refusal: Refusal, request: RequestId) -> Verdict {
-        require!(
-            refusal != Refusal::ShuttingDown || self.shutdown.is_some(),
-            "a refusal fits its request",
-            "{request:?} is told of a shutdown that nobody asked for"
-        );
-        let serving =
-            self.processes.rows().find(|row| !row.dedicated && self.surely_well(now, row));
-        require!(
-            refusal != Refusal::PoolFailed || serving.is_none(),
-            "a refusal fits its request",
-            "{request:?} is told that the pool failed while {serving:?} serves"
-        );
-        Ok(())
-    }
-
-    fn judge_freeze(&mut self, id: ProcessId, freeze: bool) -> Verdict {
-        let status = self.workers.get(id.worker).and_then(|worker| worker.status);
-        let shutting_down = self.shutdown.is_some();
-        let row = self.processes.addressed(id, "Freeze or Thaw")?;
-        row.frozen = freeze;
-        require!(
-            (status == Some(Status::Paused)) == freeze || shutting_down,
-            "frozen means paused",
-            "{id} is frozen: {freeze}, its worker is {status:?}"
-        );
-        Ok(())
-    }
-
-    fn judge_grant(&mut self, now: Time, lease: LeaseId, places: &[ProcessId]) -> Verdict {
-        for place in places {
-            require!(
-                self.workers.running(place.worker),
-                "a leased place is free and exclusive",
-                "{lease:?} gets {place}, whose worker is {:?}",
-                self.workers.get(place.worker)
-            );
-        }
-        require!(self.shutdown.is_none(), "no lease once shutdown has begun", "{lease:?}");
-        self.leases.grant(now, lease, places, &mut self.processes)
-    }
-
-    fn judge_reply(&mut self, order: OrderId, reply: &Reply) -> Verdict {
-        if let Reply::Done { worker, status: Status::Terminated } = reply {
-            let generation = self.generation(*worker);
-            let left = self.processes.get(ProcessId { worker: *worker, generation });
-            require!(
-                left.is_none(),
-                "terminated means gone",
-                "{order:?} is done while there is {left:?}"
-            );
-        }
-        let dying = |row: &&Row| row.dedicated && self.workers.ended(row.id.worker);
-        let dying = self.processes.rows().filter(dying).count();
-        let dedicated_full =
-            self.workers.dedicated() + dying >= self.settings.dedicated_max as usize;
-        self.workers.reply(order, reply, dedicated_full, self.shutdown.is_some())
-    }
-
-    fn judge_record(&mut self, record: RecordId, change: Change) -> Verdict {
-        let retires = change.trigger == Trigger::Complete && change.order.is_none();
-        require!(
-            !retires || self.restarts.successor_was_ready(record.worker),
-            "the successor is ready before the old one leaves",
-            "{record:?} {change:?}"
-        );
-        self.workers.record(record, change)
-    }
-
-    fn judge_stopped(&mut self, now: Time) -> Verdict {
-        require!(
-            self.shutdown.is_some() && self.stopped.is_none() && self.processes.is_empty(),
-            "stopped means that all are gone",
-            "stopped for the first time: {}, left: {:?}",
-            self.stopped.is_none(),
-            self.processes
-        );
-        self.stopped = Some(now);
-        Ok(())
     }
 }

@@ -202,6 +202,7 @@ impl Row {
 
     /// What still runs on a place that was given back is a request like any other.
     pub fn return_place(&mut self, lease: LeaseId) {
+        self.open_since = None;
         for held in self.held.iter_mut().filter(|held| held.lease == Some(lease)) {
             held.lease = None;
         }

@@ -193,12 +193,12 @@ impl Requests {
             "{id:?} is due at {:?} and is sent with {deadline:?} at {now:?}",
             row.spec.deadline
         );
-        let row = row.clone();
+        let (spec, arrived) = (row.spec.clone(), row.arrived);
         if row.attempts == 0 {
-            self.line.serve(id, &row.spec)?;
-            self.patience.remove(&(row.arrived.after(settings.queue_timeout), id));
+            self.line.serve(id, &spec)?;
+            self.patience.remove(&(arrived.after(settings.queue_timeout), id));
         } else {
-            self.line.serve_again(&row.spec)?;
+            self.line.serve_again(&spec)?;
         }
         self.held += 1;
         let row = self.get_mut(id).expect("seen above");
@@ -287,12 +287,16 @@ impl Requests {
     fn close(&mut self, id: RequestId, end: End, settings: &Settings) {
         let row = self.get_mut(id).expect("seen by the caller");
         row.end = Some(end);
-        let row = row.clone();
-        self.held -= usize::from(row.holder.is_some());
-        self.deadlines.remove(&(row.spec.deadline, id));
-        if row.attempts == 0 {
-            self.line.leave(id, &row.spec);
-            self.patience.remove(&(row.arrived.after(settings.queue_timeout), id));
+        let (spec, arrived) = (row.spec.clone(), row.arrived);
+        let (held, waited) = (row.holder.is_some(), row.attempts == 0);
+        self.held -= usize::from(held);
+        self.deadlines.remove(&(spec.deadline, id));
+        if waited {
+            self.line.leave(id, &spec);
+            self.patience.remove(&(arrived.after(settings.queue_timeout), id));
+        } else if matches!(end, End::Resolved(Outcome::TimedOut { phase: Waiting::Queue, .. })) {
+            // It may have been at the head of its lane when it ended.
+            self.line.use_turn(&spec);
         }
     }
 

@@ -33,9 +33,8 @@ impl Ledger {
             "{row:?} of {worker:?}"
         );
         let wanted = row.held.iter().take(row.capacity);
-        let wanted = wanted
-            .filter(|h| h.cancelled.is_none() && !h.withdrawn)
-            .find(|held| self.is_open(held.request));
+        let wanted =
+            wanted.filter(|h| h.cancelled.is_none()).find(|held| self.is_open(held.request));
         let patience = match (overdue, self.shutdown) {
             (Some(since), _) => since.after(self.settings.cancel_grace * 2),
             (None, Some(since)) => since.after(self.settings.drain_timeout),

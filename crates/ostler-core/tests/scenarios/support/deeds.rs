@@ -34,9 +34,14 @@ pub fn due(order: Command, by: Time) -> Command {
     }
 }
 
-/// Lets go of a first attempt.
+/// The worker is to let go of a first attempt.
 pub fn cancel(request: u64, process: ProcessId) -> Command {
-    Command::Cancel { request: RequestId(request), attempt: 1, process }
+    Command::Cancel { request: RequestId(request), attempt: 1, process, withdraw: false }
+}
+
+/// The worker is to give a first attempt back, unless it has begun it.
+pub fn withdraw(request: u64, process: ProcessId) -> Command {
+    Command::Cancel { request: RequestId(request), attempt: 1, process, withdraw: true }
 }
 
 pub fn resolve(request: u64, outcome: Outcome) -> Command {

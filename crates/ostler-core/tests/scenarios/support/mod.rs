@@ -18,6 +18,9 @@ pub use deeds::*;
 /// A deadline that no scenario reaches by accident.
 pub const FAR: Time = Time::from_nanos(3_600_000_000_000);
 
+/// A process that can do all that the protocol knows.
+pub const READY: Ready = Ready { capacity: None, heartbeat: true, gives_back: true };
+
 pub fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
@@ -209,10 +212,7 @@ impl Stage {
     }
 
     pub fn become_ready(&mut self, process: ProcessId) {
-        self.feed(Event::ProcessReady {
-            process,
-            ready: Ready { capacity: None, heartbeat: true },
-        });
+        self.feed(Event::ProcessReady { process, ready: READY });
     }
 
     pub fn exit(&mut self, process: ProcessId, exit: Exit) {
