@@ -87,7 +87,7 @@ impl Settings {
             queue_max: 1_000,
             queue_timeout: Duration::from_secs(10),
             prefetch: 1,
-            prefetch_below: Duration::from_micros(500),
+            prefetch_below: Duration::from_millis(2),
             prefetch_patience: Duration::from_millis(5),
             start_timeout: Duration::from_secs(30),
             start_batch: size.max(1),

@@ -143,14 +143,15 @@ impl Pool {
     fn record(&mut self, cx: &mut Cx<'_>, id: WorkerId, change: Change) {
         let worker = self.workers.get_mut(&id).or_else(|| self.buried.get_mut(&id));
         let worker = worker.expect("only a known worker changes");
-        worker.pending = Some(Pending { change, freeze: false, since: cx.now, overdue: false });
+        worker.pending =
+            Some(Pending { change, freeze: false, since: cx.now, asked: true, overdue: false });
         let record = RecordId { worker: id, seq: worker.seq + 1 };
         cx.push(Command::Record { record, change });
         self.await_record(cx, id);
         self.refresh(id);
     }
 
-    /// A store that says nothing at all is asked again.
+    /// Whoever gave the order is not to wait for a silent store for ever.
     fn await_record(&mut self, cx: &Cx<'_>, id: WorkerId) {
         self.timers.set(Timer::Record(id), cx.now.after(self.settings.supervisor_timeout));
     }
@@ -163,6 +164,9 @@ impl Pool {
             self.counters.stale += 1;
             return;
         };
+        if let Some(pending) = &mut worker.pending {
+            pending.asked = false;
+        }
         match result {
             Recording::Stored => self.settle(cx, id, pending),
             Recording::Refused if pending.change.order.is_some() => self.unsettle(cx, id, pending),
@@ -178,14 +182,17 @@ impl Pool {
         let Some(worker) = worker else { return };
         let record = RecordId { worker: id, seq: worker.seq + 1 };
         let Some(pending) = &mut worker.pending else { return };
-        // The record itself never changes, whoever still waits for it: the store knows it by that.
-        cx.push(Command::Record { record, change: pending.change });
+        if !std::mem::replace(&mut pending.asked, true) {
+            // It never changes, whoever still waits for it: the store knows it by that.
+            cx.push(Command::Record { record, change: pending.change });
+        }
         let overdue = cx.now.since(pending.since) >= self.settings.supervisor_timeout;
         if overdue && !pending.overdue && pending.change.order.is_some() {
             pending.overdue = true;
             reply(cx, pending.change.order, Reply::TimedOut);
+        } else if !pending.overdue && pending.change.order.is_some() {
+            self.await_record(cx, id);
         }
-        self.await_record(cx, id);
     }
 
     fn settle(&mut self, cx: &mut Cx<'_>, id: WorkerId, pending: Pending) {

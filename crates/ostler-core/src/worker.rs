@@ -44,6 +44,9 @@ pub(crate) struct Pending {
     pub change: Change,
     pub freeze: bool,
     pub since: Time,
+    /// The store has not said anything yet. It is not asked twice at a time: the second answer
+    /// could be taken for one to the next change.
+    pub asked: bool,
     /// Its order has been answered `TimedOut`; terminate when it is settled.
     pub overdue: bool,
 }

@@ -323,3 +323,16 @@ fn a_pause_to_which_the_store_says_nothing_at_all_is_answered_in_time() {
     stage.advance(secs(31));
     assert_eq!(stage.take(), [reply(order, Reply::TimedOut)]);
 }
+
+#[test]
+fn a_silent_store_is_not_asked_again_before_it_has_answered() {
+    let mut stage = before_a_silent_store(calm(1));
+    stage.pause(1);
+    stage.forget();
+    stage.advance(secs(120));
+    assert_eq!(
+        stage.records(),
+        [],
+        "of two answers the second would be taken for another change's"
+    );
+}

@@ -1,7 +1,8 @@
 //! After a crash: again at once, later, or not before the breaker allows it.
 
 use ostler_core::{
-    Command, Exit, Lifecycle, Notice, Refusal, Settings, SpawnFailure, Status, Target, WorkerId,
+    Command, Event, Exit, Lifecycle, Notice, Refusal, Settings, SpawnFailure, Status, Target,
+    WorkerId,
 };
 
 use crate::support::*;
@@ -197,6 +198,16 @@ fn one_that_was_starting_when_the_breaker_opened_may_still_serve() {
     stage.become_ready(p(2, 1));
     stage.arrive(1);
     assert_eq!(stage.take(), [assign(1, p(2, 1))]);
+}
+
+#[test]
+fn under_an_open_breaker_one_that_asked_to_retire_serves_on() {
+    let mut stage = Stage::ready(without_budget(2));
+    stage.crash(p(1, 1));
+    stage.feed(Event::RetireAsked { process: p(2, 1) });
+    stage.forget();
+    stage.arrive(1);
+    assert_eq!(stage.take(), [assign(1, p(2, 1))], "no successor is to come for a while");
 }
 
 #[test]

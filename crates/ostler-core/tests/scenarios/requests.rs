@@ -341,11 +341,22 @@ fn a_cancelled_request_has_no_second_outcome_when_its_worker_crashes() {
 }
 
 #[test]
-fn a_request_that_could_not_be_written_is_sent_again_as_one_that_never_ran() {
+fn a_request_that_could_not_be_written_goes_to_another_worker_as_one_that_never_ran() {
+    let mut stage = Stage::ready(calm(2));
+    stage.arrive(1);
+    stage.forget();
+    stage.answer(1, 1, p(1, 1), Answer::NotSent);
+    assert_eq!(stage.take(), [assign_again(1, 2, 0, p(2, 1))]);
+}
+
+#[test]
+fn a_process_that_could_not_be_written_to_gets_nothing_until_it_is_heard() {
     let mut stage = Stage::ready(calm(1));
     stage.arrive(1);
     stage.forget();
     stage.answer(1, 1, p(1, 1), Answer::NotSent);
+    assert_eq!(stage.take(), []);
+    stage.feed(Event::ProcessHeard { process: p(1, 1) });
     assert_eq!(stage.take(), [assign_again(1, 2, 0, p(1, 1))]);
 }
 

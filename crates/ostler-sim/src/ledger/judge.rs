@@ -56,13 +56,25 @@ impl Ledger {
             }
             Command::Record { record, change } => self.judge_record(*record, *change),
             Command::Reply { order, reply } => self.judge_reply(*order, reply),
-            // The one word of the core's that is taken: it only makes the judge milder.
-            Command::Notify(Notice::BreakerClosed) => {
-                self.restarts.forgive();
+            Command::Notify(notice) => {
+                self.note_breaker(notice);
                 Ok(())
             }
-            Command::Notify(_) => Ok(()),
             Command::Stopped => self.judge_stopped(now),
+        }
+    }
+
+    fn note_breaker(&mut self, notice: &Notice) {
+        match notice {
+            Notice::BreakerOpened { .. } => {
+                self.breaker_open = true;
+                self.processes.forget_retirements();
+            }
+            Notice::BreakerClosed => {
+                self.breaker_open = false;
+                self.restarts.forgive();
+            }
+            _ => {}
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Ledger {
     cancels: Vec<RequestId>,
     /// The event is that a deadline has come.
     woke: bool,
+    /// By the core's own word, which here only makes the judge milder.
+    breaker_open: bool,
     shutdown: Option<Time>,
     /// Somebody could not wait for the shutdown.
     hurried: bool,
@@ -58,6 +60,7 @@ impl Ledger {
             restarts: Restarts::default(),
             cancels: Vec::new(),
             woke: false,
+            breaker_open: false,
             shutdown: None,
             hurried: false,
             stopped: None,
@@ -194,16 +197,20 @@ impl Ledger {
                 row.become_ready(now, *ready, &self.settings);
                 self.restarts.ready(id.worker, row.dedicated);
             }
-            Event::ProcessHeard { .. } => row.heard = now,
+            Event::ProcessHeard { .. } => {
+                row.heard = now;
+                row.mute = false;
+            }
             Event::RetireAsked { .. } if row.ready.is_some() && row.stopping.is_none() => {
                 row.retire_asked = true;
-                row.leaving = true;
+                row.leaving = !self.breaker_open;
                 self.ask_replacement(id.worker);
             }
             Event::StreamClosed { .. } | Event::ProtocolViolated { .. } => row.broken = true,
             Event::Answered { request, attempt, answer, .. } => {
                 if let Some(held) = row.let_go(*request, *attempt) {
                     row.heard = now;
+                    row.mute = *answer == Answer::NotSent;
                     row.overstayed |= held.overdue(now, &self.settings);
                     self.restarts.settled(id.worker);
                     self.requests.answered(*request, (id, *attempt, *answer));

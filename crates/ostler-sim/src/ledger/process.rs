@@ -39,6 +39,8 @@ pub(super) struct Row {
     pub leaving: bool,
     /// A lease on it was given back with the wish to discard it.
     pub discarded: bool,
+    /// Something that was still wanted could not be written to it, and it has said nothing since.
+    pub mute: bool,
     /// It kept a cancelled request for longer than the grace.
     pub overstayed: bool,
     /// Since when it has been open for more work, as far as was looked.
@@ -172,6 +174,7 @@ impl Row {
             retire_asked: false,
             leaving: false,
             discarded: false,
+            mute: false,
             overstayed: false,
             open_since: None,
             heard: now,

@@ -125,6 +125,7 @@ impl Ledger {
         let worker = row.id.worker;
         row.serves()
             && !row.overstayed
+            && !row.mute
             && !row.held.iter().any(|held| held.overdue(now, &self.settings))
             && fresh
             && self.workers.surely_in_service(worker)

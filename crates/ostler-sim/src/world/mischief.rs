@@ -82,7 +82,7 @@ impl World {
         Ok(())
     }
 
-    fn close_stream(&mut self, id: ProcessId) {
+    pub(super) fn close_stream(&mut self, id: ProcessId) {
         let Some(process) = self.processes.get_mut(&id) else { return };
         if process.life == Life::Up && !process.stream_closed {
             process.stream_closed = true;

@@ -22,6 +22,7 @@ impl World {
     pub(super) fn record(&mut self, record: RecordId, change: Change) {
         let wait = self.prng.wait(self.profile.store.latency);
         let fate = self.fate(record);
+        self.store.send(record);
         self.plan_in(wait, Happening::StoreWorks { record, change, fate });
     }
 
@@ -41,8 +42,11 @@ impl World {
     }
 
     pub(super) fn work(&mut self, record: RecordId, change: Change, fate: Fate) -> Verdict {
+        if fate == Fate::Belated {
+            return self.keep(record, change);
+        }
+        self.store.arrive(record);
         let result = match fate {
-            Fate::Belated => return self.keep(record, change),
             // In doubt since it was sent: then nothing can be ruled out any more.
             Fate::Refused if self.store.may_refuse(record) => Recording::Refused,
             Fate::Refused | Fate::Done => {
@@ -59,7 +63,7 @@ impl World {
                 self.plan_in(wait, Happening::StoreWorks { record, change, fate: Fate::Belated });
                 Recording::Unknown
             }
-            Fate::NotDone => Recording::Unknown,
+            Fate::NotDone | Fate::Belated => Recording::Unknown,
         };
         self.deliver(Event::Recorded { record, result })
     }

@@ -10,6 +10,8 @@ pub struct Store {
     histories: IdMap<WorkerId, Vec<Change>>,
     /// Records that may be stored although the store did not say so.
     doubtful: IdMap<RecordId, Change>,
+    /// Copies of a record that are on their way.
+    sent: IdMap<RecordId, u32>,
     /// Nothing is stored and nothing is known while this is set.
     pub out: bool,
 }
@@ -19,9 +21,19 @@ impl Store {
         self.histories.get(&record.worker).is_some_and(|rows| record.seq <= rows.len() as u64)
     }
 
-    /// Whether it may still say that this record is certainly not stored.
+    /// Whether it may still say that this record is certainly not stored: another copy of it may
+    /// yet be.
     pub fn may_refuse(&self, record: RecordId) -> bool {
-        !self.holds(record) && !self.doubtful.contains_key(&record)
+        let others = self.sent.get(&record).is_some_and(|sent| *sent > 0);
+        !self.holds(record) && !self.doubtful.contains_key(&record) && !others
+    }
+
+    pub fn send(&mut self, record: RecordId) {
+        *self.sent.entry(record).or_default() += 1;
+    }
+
+    pub fn arrive(&mut self, record: RecordId) {
+        *self.sent.get_mut(&record).expect("it was sent") -= 1;
     }
 
     pub fn doubt(&mut self, record: RecordId, change: Change) {

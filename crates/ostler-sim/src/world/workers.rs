@@ -61,6 +61,8 @@ impl World {
                 id,
                 Event::Answered { process: id, request, attempt, answer, streamed: false },
             );
+            // A stream that cannot be written to is about to be seen closed.
+            self.close_stream(id);
         } else if !broken {
             let end = End::Never;
             process.stream.push_back(Work { request, attempt, streamed: false, end });
