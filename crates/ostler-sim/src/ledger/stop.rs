@@ -35,13 +35,11 @@ impl Ledger {
         let wanted = row.held.iter().take(row.capacity);
         let wanted =
             wanted.filter(|h| h.cancelled.is_none()).find(|held| self.is_open(held.request));
-        let patience = match (overdue, self.shutdown) {
-            (Some(since), _) => since.after(self.settings.cancel_grace * 2),
-            (None, Some(since)) => since.after(self.settings.drain_timeout),
-            (None, None) => now,
-        };
+        let forced = overdue.map(|since| since.after(self.settings.cancel_grace * 2));
+        let drained = self.shutdown.map(|since| since.after(self.settings.drain_timeout));
+        let patience = forced.into_iter().chain(drained).min();
         require!(
-            wanted.is_none() || now >= patience || row.ready.is_none(),
+            wanted.is_none() || row.ready.is_none() || patience.is_some_and(|at| now >= at),
             "those inside may finish",
             "{wanted:?} is wanted, its process could wait until {patience:?}: {row:?}"
         );

@@ -69,7 +69,7 @@ pub(super) async fn run(args: &DoctorArgs) -> Result<Exit, Failure> {
     checks.push(server(args).await);
     checks.extend(python::checks(config.as_ref()));
     checks.extend(system::checks(config.as_ref()));
-    checks.extend(containment::containment_report());
+    checks.extend(containment::containment_report().await);
     output::print(&match args.json {
         true => json(&checks),
         false => render(&checks),

@@ -1,0 +1,101 @@
+//! A worker of twenty lines in plain Python: the base messages, over either kind of socket.
+
+use std::path::Path;
+
+use ostler_runtime::core::{Settings, Started};
+use ostler_runtime::{Call, CallError, Failure, Pool, PoolSpec, ProcessSettings};
+
+use super::support::*;
+
+const SOCKETS: [bool; 2] = [false, true];
+
+async fn minimal(named_socket: bool) -> Pool {
+    let settings = Settings { cancel_grace: LIMIT, ..Settings::of_size(1) };
+    let processes = ProcessSettings { named_socket, ..ProcessSettings::default() };
+    let spec = spec(program("minimal.py").await, settings);
+    start(PoolSpec { processes, ..spec }).await
+}
+
+#[tokio::test]
+async fn it_answers_whatever_it_prints() {
+    for named in SOCKETS {
+        let pool = minimal(named).await;
+        for argument in ["1", r#"{"a":[null,"é"]}"#, r#""\u0000""#] {
+            assert_eq!(ask(&pool, "echo", argument).await.replace(' ', ""), argument.replace("é", "\\u00e9"));
+        }
+        let output = &pool.info().workers[0].output;
+        assert!(output.iter().any(|line| line == "loading"), "{output:?}");
+        assert_eq!(generation(&pool), 1, "named: {named}");
+        stop(pool).await;
+    }
+}
+
+#[tokio::test]
+async fn it_streams() {
+    for named in SOCKETS {
+        let pool = minimal(named).await;
+        let mut running = pool.call(Call { stream: true, ..call("count", "3") });
+        let (chunks, end) = drain(&mut running).await;
+        assert_eq!(chunks, ["0", "1", "2"], "named: {named}");
+        assert_eq!(text(&end.expect("it completes")), r#""done""#);
+        stop(pool).await;
+    }
+}
+
+#[tokio::test]
+async fn its_error_is_a_text() {
+    let pool = minimal(false).await;
+    let Failure::Application(error) = failure(pool.call(call("other", ""))).await else {
+        panic!("it raised")
+    };
+    assert_eq!((&*error.message, &*error.code), ("no such function", "application_error"));
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn it_hears_a_cancel_and_is_kept() {
+    for named in SOCKETS {
+        let pool = minimal(named).await;
+        let running = pool.call(call("wait", ""));
+        until("it runs", || running.worker().is_some()).await;
+        running.cancel();
+        let cancelled = failure(running).await;
+        assert_eq!(cancelled, Failure::Cancelled { started: Started::Yes });
+        assert_eq!(ask(&pool, "echo", "2").await, "2");
+        assert_eq!(generation(&pool), 1, "named: {named}");
+        stop(pool).await;
+    }
+}
+
+#[tokio::test]
+async fn a_named_socket_is_gone_with_its_worker() {
+    let pool = minimal(true).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
+    let environ = std::fs::read(format!("/proc/{}/environ", pid(&pool, 0).await)).unwrap();
+    let environ = String::from_utf8(environ).unwrap();
+    let socket = environ.split('\0').find_map(|pair| pair.strip_prefix("OSTLER_SOCKET="));
+    let socket = Path::new(socket.expect("it was told"));
+    stop(pool).await;
+    assert!(!socket.exists(), "{} is left", socket.display());
+    assert!(!socket.parent().expect("a directory").exists());
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_not_let_in() {
+    let processes = ProcessSettings { named_socket: true, ..ProcessSettings::default() };
+    let spec = spec(program("wrong-token.py").await, brisk(1));
+    let pool = start(PoolSpec { processes, ..spec }).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
+    assert_eq!(generation(&pool), 2, "the first process was replaced");
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_announces_nothing_is_asked_for_any_function() {
+    let pool = minimal(false).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
+    assert!(pool.functions().is_empty());
+    let error = end(pool.call(call("surely not there", ""))).await.unwrap_err();
+    assert!(matches!(error, CallError::Failed(Failure::Application(_))), "{error:?}");
+    stop(pool).await;
+}

@@ -1,0 +1,4 @@
+# Dies as native code does.
+. "${0%/*}/base.sh"
+vice() { kill -SEGV $$; }
+serve
