@@ -9,7 +9,6 @@ use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold, State, Step};
 use crate::request::{Past, Place};
 use crate::time::Time;
-use crate::timers::Timer;
 
 impl Pool {
     pub(crate) fn on_answered(
@@ -80,7 +79,7 @@ impl Pool {
         }
         request.place = Place::Retrying;
         self.counters.retried += 1;
-        self.timers.set(Timer::Request(id), at);
+        self.set_request_timer(id, Some(at));
     }
 
     /// What follows from a worker having one request less.

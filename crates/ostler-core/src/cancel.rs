@@ -28,7 +28,8 @@ impl Pool {
     }
 
     pub(crate) fn on_request_timer(&mut self, cx: &mut Cx<'_>, id: RequestId) {
-        let request = &self.requests[&id];
+        let request = self.requests.get_mut(&id).expect("its timer goes with it");
+        request.timer = None;
         let (place, tries) = (request.place, request.tries);
         let expired = cx.now >= request.spec.deadline;
         let ran = if tries > 0 { Started::Yes } else { Started::No };
@@ -55,7 +56,7 @@ impl Pool {
             // It was taken from the queue in time; from here on only its deadline counts.
             Place::Held(_) => {
                 let deadline = self.requests[&id].spec.deadline;
-                self.timers.set(Timer::Request(id), deadline);
+                self.set_request_timer(id, Some(deadline));
             }
         }
     }

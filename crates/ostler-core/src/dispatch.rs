@@ -27,6 +27,7 @@ impl Pool {
             tries: 0,
             past: None,
             place: Place::Queued,
+            timer: None,
         };
         let twice = self.requests.insert(id, request);
         assert!(twice.is_none(), "a request arrives once");
@@ -35,7 +36,7 @@ impl Pool {
             return self.resolve(cx, id, outcome);
         }
         if let Some((worker, lease)) = self.place_at_once(id) {
-            self.timers.set(Timer::Request(id), deadline);
+            self.set_request_timer(id, Some(deadline));
             return self.assign(cx, id, worker, lease);
         }
         if self.queued >= self.settings.queue_max as usize {
@@ -118,7 +119,7 @@ impl Pool {
             }
         }
         self.queued += 1;
-        self.timers.set(Timer::Request(id), until.max(cx.now));
+        self.set_request_timer(id, Some(until.max(cx.now)));
     }
 
     /// Takes a waiting request out of its queue.
@@ -298,8 +299,13 @@ impl Pool {
     }
 
     fn forget(&mut self, request: RequestId) {
-        let known = self.requests.remove(&request);
-        assert!(known.is_some(), "a request has one outcome");
-        self.timers.clear(Timer::Request(request));
+        let known = self.requests.remove(&request).expect("a request has one outcome");
+        self.timers.reset(Timer::Request(request), known.timer, None);
+    }
+
+    pub(crate) fn set_request_timer(&mut self, id: RequestId, at: Option<Time>) {
+        let request = self.requests.get_mut(&id).expect("only what has no outcome has a timer");
+        let old = std::mem::replace(&mut request.timer, at);
+        self.timers.reset(Timer::Request(id), old, at);
     }
 }

@@ -66,6 +66,12 @@ impl Hasher for IdHasher {
             self.write_u64(u64::from(*byte));
         }
     }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
     fn write_u64(&mut self, n: u64) {
         let mixed = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ (mixed >> 29);

@@ -9,7 +9,7 @@ use crate::id::{IdMap, RequestId};
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
     bands: BTreeMap<Reverse<i8>, Band>,
-    all: BTreeSet<RequestId>,
+    len: usize,
 }
 
 /// The waiting requests of one priority.
@@ -30,7 +30,7 @@ struct Lane {
 
 impl FairQueue {
     pub fn push(&mut self, priority: i8, owner: u64, request: RequestId) {
-        self.all.insert(request);
+        self.len += 1;
         self.bands.entry(Reverse(priority)).or_default().push(owner, request);
     }
 
@@ -40,36 +40,41 @@ impl FairQueue {
         if band.get().turns.is_empty() {
             band.remove();
         }
-        self.all.remove(&request);
+        self.len -= 1;
         Some(request)
     }
 
     pub fn remove(&mut self, priority: i8, owner: u64, request: RequestId) -> bool {
-        if !self.all.remove(&request) {
+        let Some(band) = self.bands.get_mut(&Reverse(priority)) else { return false };
+        if !band.remove(owner, request) {
             return false;
         }
-        let band = self.bands.get_mut(&Reverse(priority)).expect("a queued request has its band");
-        band.remove(owner, request);
         if band.turns.is_empty() {
             self.bands.remove(&Reverse(priority));
         }
+        self.len -= 1;
         true
     }
 
+    /// The first to have arrived. Looks at one request per owner.
     pub fn oldest(&self) -> Option<RequestId> {
-        self.all.first().copied()
+        let lanes = self.bands.values().flat_map(|band| band.lanes.values());
+        lanes.filter_map(|lane| lane.waiting.first()).min().copied()
     }
 
     pub fn len(&self) -> usize {
-        self.all.len()
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.len == 0
     }
 
+    /// All of them, by priority, then by owner.
     pub fn iter(&self) -> impl Iterator<Item = RequestId> + '_ {
-        self.all.iter().copied()
+        let turns =
+            self.bands.values().flat_map(|band| band.turns.values().map(move |o| (band, o)));
+        turns.flat_map(|(band, owner)| band.lanes[owner].waiting.iter().copied())
     }
 }
 
@@ -99,13 +104,14 @@ impl Band {
         request
     }
 
-    fn remove(&mut self, owner: u64, request: RequestId) {
-        let lane = self.lanes.get_mut(&owner).expect("a queued request has its lane");
-        lane.waiting.remove(&request);
+    fn remove(&mut self, owner: u64, request: RequestId) -> bool {
+        let Some(lane) = self.lanes.get_mut(&owner) else { return false };
+        let removed = lane.waiting.remove(&request);
         if lane.waiting.is_empty() {
             self.turns.remove(&lane.turn);
             self.lanes.remove(&owner);
         }
+        removed
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Request {
     /// How the last of them ended; its end, if there is no other attempt.
     pub past: Option<Past>,
     pub place: Place,
+    /// When its timer is set to fire.
+    pub timer: Option<Time>,
 }
 
 /// How an attempt ended that may be followed by another.

@@ -53,10 +53,10 @@ impl Pool {
     fn dismiss(&mut self, cx: &mut Cx<'_>, id: WorkerId, now: bool) {
         let worker = self.workers.get_mut(&id).expect("listed above");
         let process_id = worker.process_id();
-        if let Some(order) = worker.completing.take() {
-            if worker.pending.is_none() {
-                cx.push(Command::Reply { order, reply: Reply::ShuttingDown });
-            }
+        if let Some(order) = worker.completing.take()
+            && worker.pending.is_none()
+        {
+            cx.push(Command::Reply { order, reply: Reply::ShuttingDown });
         }
         let worker = self.workers.get_mut(&id).expect("listed above");
         worker.proving = false;

@@ -1,4 +1,5 @@
-//! All that the core waits for, in one ordered set. Each key has at most one time.
+//! All that the core waits for, in one ordered set. Each key has at most one time; requests, of which
+//! there are many, remember theirs themselves.
 
 use std::collections::BTreeSet;
 
@@ -72,6 +73,19 @@ impl Timers {
         self.due.pop_first();
         self.at.remove(&timer);
         Some(timer)
+    }
+
+    /// For an owner that remembers the time itself and is spared the look-up.
+    pub fn reset(&mut self, timer: Timer, old: Option<Time>, new: Option<Time>) {
+        if old == new {
+            return;
+        }
+        if let Some(old) = old {
+            self.due.remove(&(old, timer));
+        }
+        if let Some(new) = new {
+            self.due.insert((new, timer));
+        }
     }
 
     pub fn has(&self, timer: Timer) -> bool {

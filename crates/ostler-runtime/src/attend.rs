@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::containment::{Cause, Contained, Exit, Report, SpawnError};
 use crate::driver::Driver;
+use crate::failure::describe_exit;
 use crate::link::Link;
 use crate::output::{self, Output};
 use crate::reader;
@@ -17,6 +18,8 @@ use crate::rendezvous::Rendezvous;
 
 /// A closed stream is usually the first sign of an exit. Only when none follows is it worth a word.
 const EXIT_FOLLOWS: Duration = Duration::from_secs(1);
+/// Lines of its output that tell why a process did not come up.
+const LAST_WORDS: usize = 10;
 /// What a dead process has written is read within this time, whoever else holds its pipes.
 const OUTPUT_FOLLOWS: Duration = Duration::from_millis(200);
 
@@ -159,8 +162,25 @@ impl Attendance {
             Cause::Signal { number, .. } => CoreExit::Signal(number),
             Cause::Unknown => CoreExit::Unknown,
         };
+        if self.link.wire().is_none() {
+            self.note_early_end(exit);
+        }
         let (process, streamed) = (self.link.process, self.link.streamed());
         self.driver.report(Event::ProcessExited { process, exit, streamed });
+    }
+}
+
+impl Attendance {
+    /// It never said that it is ready: its last words are all that tells why.
+    fn note_early_end(&self, exit: CoreExit) {
+        let launcher = &self.driver.launcher;
+        let program = launcher.program();
+        let mut why = format!("`{program}` {} before it was ready", describe_exit(exit));
+        for line in self.link.output.tail(LAST_WORDS) {
+            why.push_str("\n  ");
+            why.push_str(&line);
+        }
+        launcher.note_failure(why);
     }
 }
 

@@ -199,7 +199,10 @@ impl Driver {
                 after.cancel.extend(flight.map(|(link, wire_id)| (link, wire_id, withdraw)));
             }
             Command::Resolve { request, outcome } => inner.resolve(request, outcome),
-            Command::Refuse { request, refusal } => inner.refuse(request, refusal),
+            Command::Refuse { request, refusal } => {
+                let why = self.launcher.last_failure();
+                inner.refuse(request, refused(refusal, why));
+            }
             Command::Spawn { process } => after.acts.push(Act::Spawn(process)),
             Command::Ping { process } => {
                 if let Some(link) = link(&process) {
@@ -364,9 +367,16 @@ impl Inner {
         }
     }
 
-    fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+    fn refuse(&mut self, request: RequestId, refused: Refused) {
         if let Some(exchange) = self.exchanges.remove(&request) {
-            exchange.finish(Err(CallError::Refused(Refused::Pool(refusal))));
+            exchange.finish(Err(CallError::Refused(refused)));
         }
+    }
+}
+
+fn refused(refusal: Refusal, why: Option<String>) -> Refused {
+    match (refusal, why) {
+        (Refusal::PoolFailed, Some(why)) => Refused::PoolFailed { why },
+        (refusal, _) => Refused::Pool(refusal),
     }
 }

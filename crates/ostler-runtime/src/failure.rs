@@ -21,6 +21,8 @@ pub enum Refused {
     FunctionNotFound { pool: String, function: String, known: Vec<String> },
     #[error("{}", describe(.0))]
     Pool(Refusal),
+    #[error("the workers of this pool keep failing; it will try again. The last of them: {why}")]
+    PoolFailed { why: String },
     #[error("the payload cannot be sent to this worker: {why}")]
     Unsendable { why: String },
     /// The worker looked at the arguments and did not begin.
@@ -62,14 +64,18 @@ fn waited(phase: Waiting) -> &'static str {
 }
 
 fn how_it_ended(exit: Exit, reason: LossReason) -> String {
-    let end = match exit {
-        Exit::Code(code) => format!("exited with code {code}"),
-        Exit::Signal(signal) => format!("was ended by {}", signal_name(signal)),
-        Exit::Unknown => "ended".to_owned(),
-    };
+    let end = describe_exit(exit);
     match reason {
         LossReason::Crashed => format!("{end} before it answered"),
         LossReason::Stopped(why) => format!("was stopped ({why:?}) before it answered"),
+    }
+}
+
+pub(crate) fn describe_exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exited with code {code}"),
+        Exit::Signal(signal) => format!("was ended by {}", signal_name(signal)),
+        Exit::Unknown => "ended".to_owned(),
     }
 }
 

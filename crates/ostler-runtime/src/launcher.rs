@@ -78,6 +78,15 @@ impl Launcher {
         self.level.lock().expect("no code panics here").clone()
     }
 
+    /// What the workers run, for people: arguments may be secrets.
+    pub fn program(&self) -> String {
+        let script = self.argv.iter().rev().find(|argument| {
+            std::path::Path::new(argument).extension().is_some_and(|kind| kind == "py")
+        });
+        let shown = script.or(self.argv.first());
+        shown.map_or_else(String::new, |program| program.to_string_lossy().into_owned())
+    }
+
     pub fn name(&self, process: ProcessId) -> String {
         format!("{}-{}", self.pool, process.worker.0)
     }

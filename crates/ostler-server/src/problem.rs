@@ -85,6 +85,9 @@ fn of_refusal(refused: &Refused) -> Problem {
             Problem::new(status, code, detail).with("started", false)
         }
         Refused::Pool(refusal) => of_pool_refusal(*refusal, detail).with("started", false),
+        Refused::PoolFailed { .. } => {
+            of_pool_refusal(Refusal::PoolFailed, detail).with("started", false)
+        }
     }
 }
 

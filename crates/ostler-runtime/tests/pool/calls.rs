@@ -76,11 +76,8 @@ async fn a_deadline_in_the_queue_says_so_and_nothing_has_run() {
 #[tokio::test]
 async fn a_full_queue_and_an_impatient_one_are_refusals() {
     let yard = Yard::new();
-    let settings = Settings {
-        queue_max: 1,
-        queue_timeout: Duration::from_millis(50),
-        ..Settings::of_size(1)
-    };
+    let settings =
+        Settings { queue_max: 1, queue_timeout: Duration::from_millis(50), ..Settings::of_size(1) };
     let pool = start(yard.around(spec(functions("functions.py"), settings))).await;
     within("the worker is ready", pool.ready()).await;
     let holder = pool.call(call("hold", r#"["first"]"#));

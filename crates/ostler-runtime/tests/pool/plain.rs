@@ -21,7 +21,10 @@ async fn it_answers_whatever_it_prints() {
     for named in SOCKETS {
         let pool = minimal(named).await;
         for argument in ["1", r#"{"a":[null,"é"]}"#, r#""\u0000""#] {
-            assert_eq!(ask(&pool, "echo", argument).await.replace(' ', ""), argument.replace("é", "\\u00e9"));
+            assert_eq!(
+                ask(&pool, "echo", argument).await.replace(' ', ""),
+                argument.replace("é", "\\u00e9")
+            );
         }
         let output = &pool.info().workers[0].output;
         assert!(output.iter().any(|line| line == "loading"), "{output:?}");

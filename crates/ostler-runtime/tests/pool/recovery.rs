@@ -35,7 +35,9 @@ async fn a_request_that_is_not_idempotent_runs_once_though_its_worker_was_killed
     let running = pool.call(call("hold", r#"["once"]"#));
     until("it runs", || yard.lines("begun").len() == 1).await;
     send(pid(&pool, 0).await, libc::SIGKILL);
-    let Failure::Crashed { exit, reason, .. } = failure(running).await else { panic!("it crashed") };
+    let Failure::Crashed { exit, reason, .. } = failure(running).await else {
+        panic!("it crashed")
+    };
     assert_eq!((exit, reason), (Exit::Signal(libc::SIGKILL), LossReason::Crashed));
     assert_eq!(ask(&pool, "record", r#"["after"]"#).await, r#""after""#);
     assert_eq!(yard.lines("begun"), ["once 1"]);
@@ -88,8 +90,7 @@ async fn a_prefetched_request_moves_to_a_worker_that_comes_free() {
     }
     let holders = ["a", "b"].map(|name| pool.call(call("hold", &format!("[{name:?}]"))));
     until("both are held", || yard.lines("begun").len() == 2).await;
-    let behind: Vec<_> =
-        (0..2).map(|n| pool.call(call("record", &format!("[\"{n}\"]")))).collect();
+    let behind: Vec<_> = (0..2).map(|n| pool.call(call("record", &format!("[\"{n}\"]")))).collect();
     until("they lie in the streams", || pool.info().view.counters.prefetched == 2).await;
     send(pid(&pool, 0).await, libc::SIGKILL);
     for running in behind {
@@ -109,12 +110,8 @@ async fn a_prefetched_request_moves_to_a_worker_that_comes_free() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_kills_fails_no_idempotent_request() {
     let yard = Yard::new();
-    let settings = Settings {
-        restart_max: 10_000,
-        attempts_max: 1_000,
-        queue_timeout: LIMIT,
-        ..brisk(4)
-    };
+    let settings =
+        Settings { restart_max: 10_000, attempts_max: 1_000, queue_timeout: LIMIT, ..brisk(4) };
     let pool = yard_pool(&yard, settings).await;
     let calls: Vec<_> = (0..200)
         .map(|n| pool.call(Call { idempotent: true, ..call("echo", &format!("[{n}]")) }))

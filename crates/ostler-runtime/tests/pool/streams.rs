@@ -94,7 +94,8 @@ async fn a_long_stream_comes_whole_and_in_order() {
 
 #[tokio::test]
 async fn a_result_over_the_limit_ends_its_call_only() {
-    let spec = ostler_runtime::PoolSpec { max_result: 4096, ..spec(functions("functions.py"), brisk(1)) };
+    let spec =
+        ostler_runtime::PoolSpec { max_result: 4096, ..spec(functions("functions.py"), brisk(1)) };
     let pool = start(spec).await;
     let failure = failure(pool.call(call("count", "[100000]"))).await;
     assert_eq!(failure, ostler_runtime::Failure::ResultTooLarge { limit: 4096 });

@@ -49,10 +49,7 @@ async fn an_order_that_the_status_forbids_changes_nothing_and_says_what_is_allow
         panic!("it runs already")
     };
     assert_eq!((from, to), (Status::Running, Status::Running));
-    assert_eq!(
-        allowed,
-        [Status::Completed, Status::Failed, Status::Paused, Status::Terminated]
-    );
+    assert_eq!(allowed, [Status::Completed, Status::Failed, Status::Paused, Status::Terminated]);
     assert_eq!(order(&pool, Action::Resume(WorkerId(99))).await, Reply::NoSuchWorker);
     assert_eq!(pool.info().view.counters.illegal_orders, 1);
     assert_eq!(ask(&pool, "echo", "1").await, "1");

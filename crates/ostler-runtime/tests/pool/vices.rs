@@ -62,7 +62,7 @@ async fn a_crash_tells_the_exit_code_and_the_last_lines_of_stderr() {
     let Failure::Crashed { worker, exit, started, stderr, chunks, .. } = failure else {
         panic!("{failure:?}")
     };
-    assert_eq!((&*worker, exit, started, chunks), ("test-1", Exit::Code(7), Started::Yes, 0));
+    assert_eq!((&*worker, exit, started, chunks), ("test-1", Exit::Code(7), Started::Unknown, 0));
     assert_eq!(stderr, ["loading the model", "model is corrupt"]);
     stop(pool).await;
 }

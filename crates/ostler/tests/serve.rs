@@ -1,0 +1,14 @@
+//! The built server with real workers, as its clients meet it.
+
+#[path = "serve/calls.rs"]
+mod calls;
+#[path = "serve/ending.rs"]
+mod ending;
+#[path = "serve/errors.rs"]
+mod errors;
+#[path = "serve/http.rs"]
+mod http;
+#[path = "serve/operator.rs"]
+mod operator;
+#[path = "serve/server.rs"]
+mod server;
