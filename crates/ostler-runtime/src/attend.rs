@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_core::{Event, Exit as CoreExit, ProcessId, SpawnFailure};
+use ostler_core::{Action, Event, Exit as CoreExit, OrderId, ProcessId, SpawnFailure};
 use tokio::task::JoinSet;
 
 use crate::containment::{Cause, Contained, Exit, Report, SpawnError};
@@ -18,6 +18,8 @@ use crate::rendezvous::Rendezvous;
 
 /// A closed stream is usually the first sign of an exit. Only when none follows is it worth a word.
 const EXIT_FOLLOWS: Duration = Duration::from_secs(1);
+/// A root shim forks in milliseconds.
+const SPAWN_LIMIT: Duration = Duration::from_secs(10);
 /// Lines of its output that tell why a process did not come up.
 const LAST_WORDS: usize = 10;
 /// What a dead process has written is read within this time, whoever else holds its pipes.
@@ -37,13 +39,38 @@ pub(crate) async fn attend(driver: Arc<Driver>, process: ProcessId) {
     }
 }
 
+/// Without its root shim a pool has lost its second line: there is a new one at once, and the
+/// workers under the old one are replaced, one by one.
+pub(crate) async fn watch_root(driver: Arc<Driver>) {
+    for alarm in 0.. {
+        let Ok(root) = driver.launcher.root().await else { return };
+        root.lost().await;
+        if driver.readiness.borrow().stopped || driver.launcher.root().await.is_err() {
+            return;
+        }
+        let workers = driver.look(|core, _| core.workers().map(|w| w.id).collect::<Vec<_>>());
+        for (number, worker) in workers.into_iter().enumerate() {
+            // Nobody waits for the reply, so the number need only be nobody else's.
+            let order = OrderId(u64::MAX - (alarm << 16) - number as u64);
+            driver.report(Event::Ordered { order, action: Action::Recycle(worker) });
+        }
+    }
+}
+
 async fn start(
     driver: &Driver,
     process: ProcessId,
 ) -> Result<(Contained, Option<Rendezvous>), SpawnError> {
     let (spec, rendezvous) = driver.launcher.prepare(process)?;
-    let contained = driver.launcher.root().await?.spawn(spec).await?;
-    Ok((contained, rendezvous))
+    let root = driver.launcher.root().await?;
+    match tokio::time::timeout(SPAWN_LIMIT, root.spawn(spec)).await {
+        Ok(spawned) => Ok((spawned?, rendezvous)),
+        // A root shim that does not answer is stopped or stuck: a new one takes its place.
+        Err(_) => {
+            root.kill();
+            Err(SpawnError::RootShimLost)
+        }
+    }
 }
 
 fn failure(error: &SpawnError) -> SpawnFailure {

@@ -2,6 +2,8 @@
 
 #[path = "pool/calls.rs"]
 mod calls;
+#[path = "pool/health.rs"]
+mod health;
 #[path = "pool/plain.rs"]
 mod plain;
 #[path = "pool/recovery.rs"]

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use ostler_runtime::{Body, Call, Pool};
+use ostler_runtime::{Body, Call, Encoding, Pool};
 
 use crate::payload::Payload;
 use crate::problem::Problem;
@@ -35,14 +35,11 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     request: Request<Incoming>,
     client: u64,
+    id: HeaderValue,
 ) -> Response<Payload> {
-    let id = match request_id(&shared, request.headers()) {
-        Ok(id) => id,
-        Err(problem) => return crate::payload::problem(&problem, None),
-    };
     match answer(&shared, request, client, &id).await {
         Ok(response) => response,
-        Err(problem) => crate::payload::problem(&problem, Some(&id)),
+        Err(problem) => crate::payload::problem(&problem, &id),
     }
 }
 
@@ -62,9 +59,9 @@ async fn answer(
     let mut call = described(request.headers(), client)?;
     call.function = function;
     call.stream = framing.is_some();
-    let content_type = content_type(request.headers())?;
+    let encoding = encoding(request.headers())?;
     let limit = shared.max_body.min(usize::try_from(pool.max_body()).unwrap_or(usize::MAX));
-    call.body = body(request, content_type, limit).await?;
+    call.body = body(request, encoding, limit).await?;
     match framing {
         None => whole(shared, &pool, call, id).await,
         Some(framing) => Ok(streamed(shared, &pool, call, framing, id)),
@@ -109,18 +106,6 @@ fn streamed(
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REQUEST_ID, id.clone());
     response
-}
-
-fn request_id(shared: &Shared, headers: &HeaderMap) -> Result<HeaderValue, Problem> {
-    let Some(given) = headers.get(REQUEST_ID) else {
-        return Ok(shared.next_request_id());
-    };
-    let fits = given.len() <= 128 && given.as_bytes().iter().all(u8::is_ascii_graphic);
-    if !fits || given.is_empty() {
-        let detail = "Ostler-Request-Id must be 1 to 128 printable ASCII characters";
-        return Err(Problem::bad_request(detail));
-    }
-    Ok(given.clone())
 }
 
 fn framing(headers: &HeaderMap) -> Option<Framing> {
@@ -199,22 +184,25 @@ fn parse_timeout(text: &str) -> Result<Duration, Problem> {
     }
 }
 
-/// `None` for JSON. What curl calls a form is JSON that was sent without a thought.
-fn content_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(None) };
+/// What the body is. What curl calls a form is JSON that was sent without a thought.
+fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Encoding::Json) };
     let Ok(text) = value.to_str() else {
         return Err(Problem::bad_request("Content-Type is not plain text"));
     };
     let essence = text.split(';').next().unwrap_or_default().trim();
-    let json = ["application/json", "application/x-www-form-urlencoded"]
-        .iter()
-        .any(|known| essence.eq_ignore_ascii_case(known));
-    Ok((!json).then(|| text.to_owned()))
+    let is = |known: &str| essence.eq_ignore_ascii_case(known);
+    if is("application/json") || is("application/x-www-form-urlencoded") {
+        return Ok(Encoding::Json);
+    }
+    // What is meant where nothing is said need not be said.
+    let content_type = (!is("application/octet-stream")).then(|| text.to_owned());
+    Ok(Encoding::Raw { content_type })
 }
 
 async fn body(
     request: Request<Incoming>,
-    content_type: Option<String>,
+    encoding: Encoding,
     limit: usize,
 ) -> Result<Body, Problem> {
     let collected = Limited::new(request.into_body(), limit).collect().await;
@@ -226,10 +214,7 @@ async fn body(
         }
         Err(error) => return Err(Problem::bad_request(format!("cannot read the body: {error}"))),
     };
-    Ok(match content_type {
-        Some(content_type) => Body::raw(bytes, Some(content_type)),
-        None => Body::json(bytes),
-    })
+    Ok(Body { bytes, encoding })
 }
 
 /// A path segment without its percent signs.

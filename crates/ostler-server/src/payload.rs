@@ -61,17 +61,14 @@ impl HttpBody for Payload {
     }
 }
 
-pub fn problem(problem: &Problem, request_id: Option<&HeaderValue>) -> Response<Payload> {
-    let id = request_id.and_then(|id| id.to_str().ok());
-    let body = problem.to_json(id).to_string();
+pub fn problem(problem: &Problem, request_id: &HeaderValue) -> Response<Payload> {
+    let body = problem.to_json(request_id.to_str().unwrap_or_default()).to_string();
     let mut response = Response::new(Payload::whole(body.into()));
     *response.status_mut() = problem.status;
     let headers = response.headers_mut();
     let content_type = HeaderValue::from_static("application/problem+json");
     headers.insert(header::CONTENT_TYPE, content_type);
-    if let Some(id) = request_id {
-        headers.insert(REQUEST_ID, id.clone());
-    }
+    headers.insert(REQUEST_ID, request_id.clone());
     if let Some(after) = problem.retry_after {
         headers.insert(header::RETRY_AFTER, after.as_secs().max(1).into());
     }

@@ -35,7 +35,7 @@ impl Problem {
         self
     }
 
-    pub fn to_json(&self, request_id: Option<&str>) -> Value {
+    pub fn to_json(&self, request_id: &str) -> Value {
         let mut members = self.more.clone();
         members.insert("type".to_owned(), "about:blank".into());
         let title = self.status.canonical_reason().unwrap_or("Cancelled");
@@ -44,9 +44,7 @@ impl Problem {
         members.insert("code".to_owned(), self.code.into());
         members.insert("detail".to_owned(), self.detail.as_str().into());
         members.insert("retryable".to_owned(), self.retryable.into());
-        if let Some(id) = request_id {
-            members.insert("request_id".to_owned(), id.into());
-        }
+        members.insert("request_id".to_owned(), request_id.into());
         Value::Object(members)
     }
 

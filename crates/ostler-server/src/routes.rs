@@ -27,10 +27,12 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
+/// Left for the server to spell, which knows the request's id.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let content_type = [(header::CONTENT_TYPE, "application/problem+json")];
-        (self.status, content_type, self.to_json(None).to_string()).into_response()
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -68,7 +68,20 @@ impl Shared {
         })
     }
 
-    pub(crate) fn next_request_id(&self) -> HeaderValue {
+    /// The id that the client gave, or one of ours if it gave none or nonsense.
+    fn request_id(&self, headers: &HeaderMap) -> (HeaderValue, Result<(), Problem>) {
+        let Some(given) = headers.get(call::REQUEST_ID) else {
+            return (self.next_request_id(), Ok(()));
+        };
+        let printable = given.as_bytes().iter().all(u8::is_ascii_graphic);
+        if printable && (1..=128).contains(&given.len()) {
+            return (given.clone(), Ok(()));
+        }
+        let detail = "Ostler-Request-Id must be 1 to 128 printable ASCII characters";
+        (self.next_request_id(), Err(Problem::bad_request(detail)))
+    }
+
+    fn next_request_id(&self) -> HeaderValue {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         HeaderValue::from_str(&format!("r_{:08x}{number:08x}", self.boot)).expect("hex digits")
     }
@@ -95,9 +108,9 @@ pub struct Server {
 impl Server {
     pub async fn bind(settings: ServerSettings, pools: Vec<Pool>) -> Result<Server, BindError> {
         let (address, path) = (settings.listen, settings.socket.clone());
-        let unix = bind_socket(&path).await?;
         let tcp = TcpListener::bind(address).await;
         let tcp = tcp.map_err(|source| BindError::Tcp { address, source })?;
+        let unix = bind_socket(&path).await?;
         let listen = tcp.local_addr().unwrap_or(address);
         let shared = Arc::new(Shared {
             pools,
@@ -225,19 +238,23 @@ async fn attend(
 }
 
 async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Payload> {
-    if !visitor.local
-        && let Err(refused) = admit(&request)
-    {
-        return problem(&refused, None);
+    let (id, given) = visitor.shared.request_id(request.headers());
+    let admitted = if visitor.local { given } else { given.and_then(|()| admit(&request)) };
+    if let Err(refused) = admitted {
+        return problem(&refused, &id);
     }
     if call::route(request.uri().path()).is_some() {
-        return call::serve(visitor.shared, request, visitor.client).await;
+        return call::serve(visitor.shared, request, visitor.client, id).await;
     }
     let router = routes::router(visitor.shared);
-    let response = match router.oneshot(request.map(axum::body::Body::new)).await {
+    let mut response = match router.oneshot(request.map(axum::body::Body::new)).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
+    if let Some(told) = response.extensions_mut().remove::<Problem>() {
+        return problem(&told, &id);
+    }
+    response.headers_mut().insert(call::REQUEST_ID, id);
     response.map(Payload::Router)
 }
 

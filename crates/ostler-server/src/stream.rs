@@ -93,7 +93,7 @@ impl StreamBody {
             }
             Err(error) => {
                 let problem = Problem::of_call(&error, self.tracebacks);
-                let data = problem.to_json(Some(&self.request_id)).to_string();
+                let data = problem.to_json(&self.request_id).to_string();
                 self.framing.write("error", data.as_bytes(), out);
             }
         }

@@ -7,6 +7,7 @@ use ostler_core::{Backoff, Settings};
 use ostler_runtime::{Pool, PoolSpec, ProcessSettings, StartError, containment};
 use ostler_server::{BindError, Server, ServerSettings};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::{self, Config, Program, WorkerSocket};
@@ -83,16 +84,20 @@ impl Daemon {
                 stopper.stop();
             }
         });
-        announce_readiness(&self.pools);
+        let announcements = announce_readiness(&self.pools);
         self.server.run().await;
+        drop(announcements);
         listening.abort();
         tracing::info!("stopped");
     }
 }
 
-fn announce_readiness(pools: &[Pool]) {
-    for pool in pools.iter().cloned() {
-        tokio::spawn(async move {
+/// Says when each pool has come up, as long as what it returns is kept.
+fn announce_readiness(pools: &[Pool]) -> JoinSet<()> {
+    let mut announcements = JoinSet::new();
+    for pool in pools {
+        let pool = pool.clone();
+        announcements.spawn(async move {
             let started = std::time::Instant::now();
             pool.all_ready().await;
             let took = started.elapsed().as_secs_f64();
@@ -100,6 +105,7 @@ fn announce_readiness(pools: &[Pool]) {
             tracing::info!(pool = pool.name(), workers, "ready after {took:.2} s");
         });
     }
+    announcements
 }
 
 fn log_to_stderr() {

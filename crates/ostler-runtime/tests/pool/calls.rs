@@ -97,6 +97,27 @@ async fn a_full_queue_and_an_impatient_one_are_refusals() {
     stop(pool).await;
 }
 
+#[tokio::test]
+async fn thousands_of_deadlines_at_once_each_have_their_outcome() {
+    let yard = Yard::new();
+    let settings = Settings { queue_max: 10_000, queue_timeout: LIMIT, ..Settings::of_size(1) };
+    let pool = start(yard.around(spec(functions("functions.py"), settings))).await;
+    let holder = pool.call(call("hold", r#"["first"]"#));
+    until("the worker is held", || yard.lines("begun").len() == 1).await;
+    let timeout = Some(Duration::from_millis(300));
+    let late: Vec<_> =
+        (0..5_000).map(|_| pool.call(Call { timeout, ..call("record", r#"["late"]"#) })).collect();
+    for running in late {
+        let late = failure(running).await;
+        assert_eq!(late, Failure::TimedOut { phase: Waiting::Queue, started: Started::No });
+    }
+    yard.give("go");
+    end(holder).await.expect("it was let go");
+    assert_eq!(ask(&pool, "echo", "[1]").await, "1");
+    assert!(yard.lines("ledger").is_empty());
+    stop(pool).await;
+}
+
 /// A cancel that comes sooner or later: each call ends once, as one or the other.
 #[tokio::test]
 async fn a_cancel_against_completion_has_one_outcome_and_harms_nobody() {

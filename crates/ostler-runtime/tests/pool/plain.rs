@@ -102,3 +102,19 @@ async fn a_worker_that_announces_nothing_is_asked_for_any_function() {
     assert!(matches!(error, CallError::Failed(Failure::Application(_))), "{error:?}");
     stop(pool).await;
 }
+
+#[tokio::test]
+async fn the_sdk_connects_both_of_its_streams_to_a_named_socket() {
+    let settings = Settings { cancel_grace: LIMIT, ..Settings::of_size(1) };
+    let processes = ProcessSettings { named_socket: true, ..ProcessSettings::default() };
+    let pool = start(PoolSpec { processes, ..spec(functions("functions.py"), settings) }).await;
+    assert_eq!(ask(&pool, "echo", "[1]").await, "1");
+    let running = pool.call(call("wait", "[600]"));
+    until("it runs", || running.worker().is_some()).await;
+    running.cancel();
+    let cancelled = failure(running).await;
+    assert_eq!(cancelled, Failure::Cancelled { started: Started::Yes });
+    assert_eq!(ask(&pool, "echo", "[2]").await, "2");
+    assert_eq!(generation(&pool), 1, "the cancel was heard while it worked");
+    stop(pool).await;
+}

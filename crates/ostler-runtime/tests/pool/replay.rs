@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ostler_runtime::core::Settings;
+use ostler_runtime::core::{Action, Phase, Settings};
 use ostler_runtime::{Call, CallError, Failure, Pool, PoolSpec};
 
 use super::support::*;
@@ -45,6 +45,31 @@ async fn mixed(pool: Pool, number: u64) -> &'static str {
     }
 }
 
+/// Somebody who pauses, resumes, recycles and kills while others call.
+async fn meddle(pool: Pool) {
+    for round in 0..30 {
+        let workers = pool.info().workers;
+        let worker = &workers[round % workers.len()];
+        let id = worker.view.id;
+        let action = match round % 5 {
+            0 => Action::Pause { worker: id, freeze: round % 10 == 0 },
+            1 => Action::Create,
+            2 => Action::Terminate(id),
+            _ => Action::Recycle(id),
+        };
+        let _ = within("the order is answered", pool.order(action)).await;
+        for worker in &workers {
+            let _ =
+                within("the order is answered", pool.order(Action::Resume(worker.view.id))).await;
+        }
+        if let (Some(pid), Some(Phase::Ready)) = (worker.pid, worker.view.phase)
+            && Process::lives_now(pid)
+        {
+            send(pid, libc::SIGKILL);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mixed_load_replays_in_the_core_to_the_same_commands() {
     let settings = Settings {
@@ -64,10 +89,12 @@ async fn a_mixed_load_replays_in_the_core_to_the_same_commands() {
     let spec = PoolSpec { traced: true, ..spec(functions("functions.py"), settings) };
     let pool = start(spec).await;
     let calls: Vec<_> = (0..160).map(|number| tokio::spawn(mixed(pool.clone(), number))).collect();
+    let meddler = tokio::spawn(meddle(pool.clone()));
     let mut ends = BTreeMap::new();
     for call in calls {
         *ends.entry(call.await.expect("it ends in one way")).or_insert(0) += 1;
     }
+    meddler.await.expect("every order is answered");
     for wanted in ["answered", "raised", "cancelled", "timed out", "crashed", "dropped"] {
         assert!(ends.contains_key(wanted), "nothing {wanted}: {ends:?}");
     }

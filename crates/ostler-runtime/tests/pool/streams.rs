@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler_runtime::core::{Heartbeat, Settings};
-use ostler_runtime::{Call, Item};
+use ostler_runtime::{Call, Failure, Item, PoolSpec};
 
 use super::support::*;
 
@@ -94,11 +94,35 @@ async fn a_long_stream_comes_whole_and_in_order() {
 
 #[tokio::test]
 async fn a_result_over_the_limit_ends_its_call_only() {
-    let spec =
-        ostler_runtime::PoolSpec { max_result: 4096, ..spec(functions("functions.py"), brisk(1)) };
+    let spec = PoolSpec { max_result: 4096, ..spec(functions("functions.py"), brisk(1)) };
     let pool = start(spec).await;
     let failure = failure(pool.call(call("count", "[100000]"))).await;
-    assert_eq!(failure, ostler_runtime::Failure::ResultTooLarge { limit: 4096 });
+    assert_eq!(failure, Failure::ResultTooLarge { limit: 4096 });
     assert_eq!(ask(&pool, "echo", "[1]").await, "1");
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_single_result_over_the_limit_ends_its_call_only() {
+    let spec = PoolSpec { max_result: 4096, ..spec(functions("functions.py"), brisk(1)) };
+    let pool = start(spec).await;
+    let failure = failure(pool.call(call("letters", "[100000]"))).await;
+    assert_eq!(failure, Failure::ResultTooLarge { limit: 4096 });
+    assert_eq!(ask(&pool, "echo", "[1]").await, "1");
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_while_its_reader_stalls_is_replaced_all_the_same() {
+    let yard = Yard::new();
+    let pool = start(yard.around(spec(program("pours.py").await, brisk(1)))).await;
+    let mut stalled = pool.call(million("pour"));
+    within("a chunk", stalled.next()).await;
+    until("its writes block", || yard.lines("blocked").len() == 1).await;
+    send(pid(&pool, 0).await, libc::SIGKILL);
+    until("the worker has a new process", || generation(&pool) == 2).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
+    let (_, end) = drain(&mut stalled).await;
+    assert!(end.is_err(), "{end:?}");
     stop(pool).await;
 }

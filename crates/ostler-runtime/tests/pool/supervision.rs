@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use ostler_runtime::core::{Action, Exit, Refusal, Reply, Settings, Status, WorkerId};
-use ostler_runtime::{CallError, Failure, Pool, Refused};
+use ostler_runtime::{CallError, Failure, Pool, PoolSpec, Refused};
 
 use super::support::*;
 
@@ -202,6 +202,18 @@ async fn a_pool_dropped_while_it_starts_leaves_no_process() {
     drop(pool);
     for process in &line {
         gone(process).await;
+    }
+}
+
+#[tokio::test]
+async fn a_pool_that_is_stopped_while_it_starts_leaves_no_process() {
+    for now in [false, true] {
+        let name = format!("early-{}-{now}", std::process::id());
+        let spec = PoolSpec::new(&*name, program("never-ready.sh").await, brisk(4));
+        let pool = start(spec).await;
+        pool.shut_down(now);
+        within("the pool stops", pool.stopped()).await;
+        assert_eq!(processes_of(&name), [0; 0], "now: {now}");
     }
 }
 

@@ -177,6 +177,18 @@ pub async fn gone(process: &Process) {
     until(&format!("{process:?} is gone"), || !process.lives()).await;
 }
 
+/// Every process that was started as a worker of this pool, or by one.
+pub fn processes_of(pool: &str) -> Vec<i32> {
+    let sign = format!("OSTLER_POOL={pool}").into_bytes();
+    let entries = std::fs::read_dir("/proc").expect("a proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let belongs = |pid: &i32| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == sign)
+    };
+    pids.filter(belongs).filter(|pid| Process::lives_now(*pid)).collect()
+}
+
 /// The fields of `/proc/PID/stat` behind the name, beginning with the state.
 fn stat(pid: i32) -> Option<Vec<String>> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

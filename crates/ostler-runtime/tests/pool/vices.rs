@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ostler_runtime::core::{Exit, Lifecycle, LossReason, Refusal, Settings, Started, StopReason};
+use ostler_runtime::core::{Exit, Lifecycle, LossReason, Settings, Started, StopReason};
 use ostler_runtime::{Call, CallError, Failure, Pool, Refused};
 
 use super::support::*;
@@ -29,12 +29,11 @@ async fn a_program_that_dies_before_it_is_ready_fails_the_pool_with_the_cause() 
     let settings = Settings { restart_max: 2, ..brisk(1) };
     let pool = start(spec(program("dies-before-hello.sh").await, settings)).await;
     let refused = end(pool.call(call("echo", "1"))).await.unwrap_err();
-    assert_eq!(refused, CallError::Refused(Refused::Pool(Refusal::PoolFailed)));
+    let CallError::Refused(Refused::PoolFailed { why }) = refused else { panic!("{refused:?}") };
+    assert!(why.contains("code 3") && why.contains("no licence found"), "{why}");
     let info = pool.info();
     assert_eq!(info.view.lifecycle, Lifecycle::Failed);
-    let why = info.last_failure.expect("the pool says why");
-    assert!(why.contains("code 3"), "{why}");
-    assert!(why.contains("no licence found"), "{why}");
+    assert_eq!(info.last_failure, Some(why));
     stop(pool).await;
 }
 
@@ -210,5 +209,35 @@ async fn a_worker_that_hangs_up_and_lives_on_is_killed() {
     assert_eq!(crashed(&failure).1, LossReason::Stopped(StopReason::StreamClosed));
     assert_eq!(ask(&pool, "echo", "1").await, "1");
     assert!(!silent.lives());
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_was_written_before_the_end_counts() {
+    let settings = Settings { restart_max: 1_000, ..brisk(1) };
+    let pool = start(spec(program("answers-and-dies.sh").await, settings)).await;
+    for life in 1..=20 {
+        let alive = || generation(&pool) == life && pool.info().view.ready == 1;
+        until("the next process is ready", alive).await;
+        assert_eq!(ask(&pool, "vice", "").await, "42", "in life {life}");
+    }
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn unknown_messages_and_late_chunks_are_harmless() {
+    let pool = one(program("chatters.py").await).await;
+    for _ in 0..3 {
+        assert_eq!(ask(&pool, "any", "7").await, "7");
+    }
+    assert_eq!(generation(&pool), 1);
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_worker_without_standard_streams_serves() {
+    let pool = one(program("closes-stdout.sh").await).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
+    assert_eq!(generation(&pool), 1);
     stop(pool).await;
 }

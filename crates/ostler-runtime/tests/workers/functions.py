@@ -24,8 +24,8 @@ def echo(value=None):
 
 
 @ostler.function
-def size(data: bytes) -> int:
-    return len(data)
+def letters(n: int) -> str:
+    return "x" * n
 
 
 @ostler.function

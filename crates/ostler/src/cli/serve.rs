@@ -20,10 +20,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 
 /// Runs the server until it is told to end.
 fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
-    let runtime = match std::env::var("OSTLER_RT").as_deref() {
-        Ok("1") => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-        _ => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
-    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
     runtime.block_on(async {
         let daemon = Daemon::start(&config).await;

@@ -14,6 +14,14 @@ fn all_gone(family: &[Relative]) {
     until(&format!("all of {family:?} are gone"), || !family.iter().any(Relative::lives));
 }
 
+/// Requests that have not begun, here or in the stream of the worker.
+fn waiting(server: &Server) -> u64 {
+    let pool = server.pool();
+    let queued = pool["queue_length"].as_u64().expect("a number");
+    queued + pool["requests"]["prefetched"].as_u64().expect("a number")
+}
+
+/// A server whose worker has shown that its calls are short, so that the next ones are sent ahead.
 fn ready() -> Server {
     let server = Site::new().serve();
     assert_eq!(server.ask(&post(GREET, "")).status, 200);
@@ -45,13 +53,22 @@ fn a_client_that_leaves_a_stream_cancels_it() {
 
 #[test]
 fn a_client_that_leaves_the_queue_is_not_served() {
-    let server = ready();
+    a_client_leaves_the_queue(&Site::new().serve());
+}
+
+#[test]
+fn a_client_whose_request_lies_in_a_workers_stream_may_leave_too() {
+    a_client_leaves_the_queue(&ready());
+}
+
+fn a_client_leaves_the_queue(server: &Server) {
     let mut held = post(HOLD, r#"["held"]"#).send(server.address);
     until("it runs", || server.site.lines("begun").len() == 1);
+    let resolved = server.pool()["requests"]["resolved"].as_u64().expect("a number");
     let queued = post(HOLD, r#"["left"]"#).send(server.address);
-    until("it waits", || server.pool()["queue_length"] == 1);
+    until("it waits", || waiting(server) == 1);
     drop(queued);
-    until("it has left", || server.pool()["queue_length"] == 0);
+    until("it has left", || server.pool()["requests"]["resolved"] == resolved + 1);
     server.site.give("go");
     assert_eq!(held.answer().status, 200);
     assert_eq!(server.ask(&post(GREET, "")).status, 200);
@@ -59,12 +76,20 @@ fn a_client_that_leaves_the_queue_is_not_served() {
 }
 
 #[test]
-fn sigterm_lets_what_runs_finish_refuses_the_rest_and_leaves_nothing() {
-    let mut server = ready();
+fn sigterm_lets_what_runs_finish_refuses_what_waits_and_leaves_nothing() {
+    sigterm_drains(Site::new().serve());
+}
+
+#[test]
+fn sigterm_refuses_what_lies_in_a_workers_stream_too() {
+    sigterm_drains(ready());
+}
+
+fn sigterm_drains(mut server: Server) {
     let mut held = post(HOLD, r#"["held"]"#).send(server.address);
     until("it runs", || server.site.lines("begun").len() == 1);
     let mut queued = post(GREET, "").send(server.address);
-    until("it waits", || server.pool()["queue_length"] == 1);
+    until("it waits", || waiting(&server) == 1);
     let mut open = get("/livez").send(server.address);
     assert_eq!(open.answer().status, 200);
     let family = server.family();

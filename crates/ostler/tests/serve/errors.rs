@@ -142,6 +142,7 @@ fn a_full_queue_is_503_with_its_figures_and_when_to_come_back() {
 #[test]
 fn a_wait_that_is_too_long_is_503() {
     let server = Site::configured("", "queue_timeout = \"50 ms\"").serve();
+    until("it is ready", || server.ask(&get("/readyz")).status == 200);
     let mut held = post(HOLD, r#"["held"]"#).send(server.address);
     until("it runs", || server.site.lines("begun").len() == 1);
     let problem = server.ask(&post(GREET, "")).problem(503, "queue_timeout");

@@ -1,0 +1,4 @@
+# Answers, then dies before anybody can have read it.
+. "${0%/*}/base.sh"
+vice() { complete 42; kill -KILL $$; }
+serve
