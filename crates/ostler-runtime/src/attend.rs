@@ -109,7 +109,7 @@ impl Attendance {
             contained.pid,
             contained.handle,
             Arc::clone(&output),
-            driver.launcher.limits(),
+            &driver.launcher,
             driver.clock,
         ));
         let mut attendance = Attendance {

@@ -44,6 +44,8 @@ struct State {
     caller: Option<Waker>,
     reader: Option<Waker>,
     abandoned: bool,
+    /// Nothing is gained by letting its reader wait.
+    unwaited: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -78,6 +80,7 @@ impl Exchange {
     pub fn assigned(&self, link: Arc<Link>, wire_id: u64) {
         let mut state = self.state();
         state.answer = None;
+        state.unwaited = false;
         state.owed = Owed::default();
         state.link = Some((link, wire_id));
     }
@@ -120,11 +123,19 @@ impl Exchange {
     /// Waits until the caller has taken enough. For workers that know no credit.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.abandoned || state.end.is_some() || !state.overfull() {
+        if state.abandoned || state.unwaited || state.end.is_some() || !state.overfull() {
             return Poll::Ready(());
         }
         state.reader = Some(cx.waker().clone());
         Poll::Pending
+    }
+
+    pub fn release_reader(&self) {
+        let mut state = self.state();
+        state.unwaited = true;
+        if let Some(reader) = state.reader.take() {
+            reader.wake();
+        }
     }
 
     /// The core has decided: what the worker answered.

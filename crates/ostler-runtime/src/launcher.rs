@@ -22,6 +22,7 @@ pub(crate) struct Launcher {
     named_socket: bool,
     containment: Containment,
     limits: Limits,
+    max_result: u64,
     root: tokio::sync::Mutex<Arc<RootShim>>,
     level: Mutex<Level>,
     functions: OnceLock<Vec<FunctionSpec>>,
@@ -46,6 +47,7 @@ impl Launcher {
         program: Resolved,
         settings: ProcessSettings,
         limits: Limits,
+        max_result: u64,
     ) -> std::io::Result<Self> {
         let Resolved { argv, mut env } = program;
         env.extend(settings.env.iter().map(|(key, value)| (key.into(), value.into())));
@@ -60,6 +62,7 @@ impl Launcher {
             named_socket: settings.named_socket,
             containment: settings.containment,
             limits,
+            max_result,
             functions: OnceLock::new(),
             last_failure: Mutex::default(),
             condemned: Mutex::default(),
@@ -72,6 +75,10 @@ impl Launcher {
 
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    pub fn max_result(&self) -> u64 {
+        self.max_result
     }
 
     pub fn level(&self) -> Level {

@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::containment::ProcessHandle;
 use crate::exchange::Exchange;
 use crate::failure::{CallError, Failure, Refused};
+use crate::launcher::Launcher;
 use crate::outbox::{Outbox, Outgoing, Speller, Unsent};
 use crate::output::Output;
 
@@ -28,6 +29,7 @@ pub struct Link {
     pub(crate) handle: ProcessHandle,
     pub(crate) output: Arc<Output>,
     pub(crate) limits: Limits,
+    max_result: u64,
     clock: Clock,
     data: OnceLock<Outbox>,
     control: OnceLock<Outbox>,
@@ -37,6 +39,7 @@ pub struct Link {
     listening: AtomicBool,
     pings: AtomicU64,
     ignored: AtomicU64,
+    gone: AtomicBool,
 }
 
 /// What the worker said when it was ready.
@@ -81,7 +84,7 @@ impl Link {
         pid: i32,
         handle: ProcessHandle,
         output: Arc<Output>,
-        limits: Limits,
+        launcher: &Launcher,
         clock: Clock,
     ) -> Self {
         Link {
@@ -90,7 +93,8 @@ impl Link {
             pid,
             handle,
             output,
-            limits,
+            limits: launcher.limits(),
+            max_result: launcher.max_result(),
             clock,
             data: OnceLock::new(),
             control: OnceLock::new(),
@@ -99,6 +103,7 @@ impl Link {
             listening: AtomicBool::new(false),
             pings: AtomicU64::new(0),
             ignored: AtomicU64::new(0),
+            gone: AtomicBool::new(false),
         }
     }
 
@@ -118,7 +123,12 @@ impl Link {
         self.control.get()
     }
 
+    /// The process is gone: what it left in the sockets is read without waiting for anybody.
     pub(crate) fn hang_up(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        for flight in self.flights.lock().expect("no code panics here").aloft.values() {
+            flight.exchange.release_reader();
+        }
         for stream in [self.data.get(), self.control.get()].into_iter().flatten() {
             stream.hang_up();
         }
@@ -247,7 +257,10 @@ impl Link {
             FromWorker::Ready(ready) => Ok(Reaction::Report(self.open(&ready))),
             FromWorker::Message { id, body, .. } => self.on_chunk(id, body),
             FromWorker::Complete { id, body, .. } => {
-                self.on_terminal(id, Answer::Completed, Ok(body))
+                let limit = self.max_result;
+                let fits = body.len() as u64 <= limit;
+                let result = if fits { Ok(body) } else { Err(too_large(limit)) };
+                self.on_terminal(id, Answer::Completed, result)
             }
             FromWorker::Error { id, error, .. } => {
                 let answer = Answer::Failed { retryable: error.retryable };
@@ -323,7 +336,12 @@ impl Link {
         };
         let has_room = exchange.push_chunk(body);
         let honours = self.opened.get().is_some_and(|opened| opened.honours_credit);
-        Ok(if has_room || honours { Reaction::Nothing } else { Reaction::WaitFor(exchange) })
+        let gone = self.gone.load(Ordering::Relaxed);
+        Ok(if has_room || honours || gone {
+            Reaction::Nothing
+        } else {
+            Reaction::WaitFor(exchange)
+        })
     }
 
     fn on_terminal(
@@ -403,6 +421,10 @@ fn worker_error(error: WorkerError) -> CallError {
         }
         _ => Failure::Application(error).into(),
     }
+}
+
+fn too_large(limit: u64) -> CallError {
+    Failure::ResultTooLarge { limit }.into()
 }
 
 fn no_calls_back() -> JsonText {

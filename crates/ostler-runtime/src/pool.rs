@@ -124,7 +124,8 @@ impl Pool {
         let program = spec.program.resolve(&spec.env_pass).await;
         let program = program.map_err(|source| StartError::Python { pool: pool(), source })?;
         let limits = reader::limits(spec.max_result.max(spec.max_body), spec.max_line);
-        let launcher = Launcher::new(pool(), program, spec.processes.clone(), limits).await;
+        let launcher =
+            Launcher::new(pool(), program, spec.processes.clone(), limits, spec.max_result).await;
         let launcher = launcher.map_err(|source| StartError::RootShim { pool: pool(), source })?;
         let driver = Driver::new(spec.settings, launcher, spec.traced);
         driver.run(Arc::clone(&driver).keep_time());

@@ -8,6 +8,8 @@ mod ending;
 mod errors;
 #[path = "serve/http.rs"]
 mod http;
+#[path = "serve/limits.rs"]
+mod limits;
 #[path = "serve/operator.rs"]
 mod operator;
 #[path = "serve/server.rs"]

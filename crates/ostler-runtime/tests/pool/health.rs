@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use ostler_runtime::Pool;
 use ostler_runtime::core::{Heartbeat, Settings};
-use ostler_runtime::{Call, Pool};
 
 use super::support::*;
 
-async fn watched() -> Pool {
+async fn watched(yard: &Yard) -> Pool {
     let heartbeat = Heartbeat {
         interval: Duration::from_millis(100),
         timeout: Duration::from_millis(500),
@@ -15,14 +15,14 @@ async fn watched() -> Pool {
         initial_delay: Duration::ZERO,
     };
     let settings = Settings { heartbeat: Some(heartbeat), ..brisk(1) };
-    let pool = start(spec(functions("functions.py"), settings)).await;
+    let pool = start(yard.around(spec(functions("functions.py"), settings))).await;
     within("the worker is ready", pool.ready()).await;
     pool
 }
 
 #[tokio::test]
 async fn an_idle_worker_that_stands_still_is_replaced() {
-    let pool = watched().await;
+    let pool = watched(&Yard::new()).await;
     let stopped = Process::find(pid(&pool, 0).await);
     send(stopped.pid, libc::SIGSTOP);
     until("it is replaced", || generation(&pool) == 2).await;
@@ -33,18 +33,18 @@ async fn an_idle_worker_that_stands_still_is_replaced() {
 
 #[tokio::test]
 async fn a_busy_worker_that_stands_still_is_marked_and_left_to_its_deadline() {
-    let pool = watched().await;
-    let running = pool.call(call("echo", "[1]"));
+    let yard = Yard::new();
+    let pool = watched(&yard).await;
+    let running = pool.call(call("hold", r#"["held"]"#));
+    until("it runs", || yard.lines("begun").len() == 1).await;
     let pid = pid(&pool, 0).await;
     send(pid, libc::SIGSTOP);
-    let behind = pool.call(Call { stream: true, ..call("count", "[3]") });
-    let held = || pool.info().workers[0].view.load > 0;
-    if held() {
-        until("it is marked", || pool.info().workers[0].view.unresponsive || !held()).await;
-    }
+    until("it is marked", || pool.info().workers[0].view.unresponsive).await;
+    yard.give("go");
     send(pid, libc::SIGCONT);
-    end(running).await.expect("it goes on");
-    end(behind).await.expect("it goes on");
+    assert_eq!(text(&end(running).await.expect("it goes on").body), r#""held""#);
+    until("the mark is gone", || !pool.info().workers[0].view.unresponsive).await;
+    assert_eq!(generation(&pool), 1, "the same process");
     stop(pool).await;
 }
 

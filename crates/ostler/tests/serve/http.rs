@@ -37,12 +37,28 @@ impl Request {
         self.header("Content-Length", &body.as_ref().len().to_string())
     }
 
+    /// The same request without the end of its body.
+    pub fn cut_short(mut self, missing: usize) -> Self {
+        self.body.truncate(self.body.len() - missing);
+        self
+    }
+
+    /// The same request, its body in pieces of unknown number.
+    pub fn in_pieces(mut self, size: usize) -> Self {
+        self.headers.retain(|(name, _)| name != "Content-Length");
+        let piece =
+            |piece: &[u8]| [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+        let mut body: Vec<u8> = self.body.chunks(size).flat_map(piece).collect();
+        body.extend_from_slice(b"0\r\n\r\n");
+        self.body = body;
+        self.header("Transfer-Encoding", "chunked")
+    }
+
     /// Sends it on a connection of its own.
     pub fn send(&self, address: SocketAddr) -> Sent {
         let mut stream = TcpStream::connect(address).expect("the server listens");
-        stream.set_read_timeout(Some(super::server::LIMIT)).expect("a timeout");
         stream.write_all(&self.bytes()).expect("written");
-        Sent { reader: BufReader::new(stream) }
+        Sent::of(stream)
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -69,6 +85,11 @@ pub struct Answer {
 }
 
 impl Sent {
+    pub fn of(stream: TcpStream) -> Sent {
+        stream.set_read_timeout(Some(super::server::LIMIT)).expect("a timeout");
+        Sent { reader: BufReader::new(stream) }
+    }
+
     /// Head and body of the answer.
     pub fn answer(&mut self) -> Answer {
         let mut answer = self.head();

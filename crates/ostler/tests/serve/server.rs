@@ -69,12 +69,28 @@ impl Site {
         (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
     }
 
+    /// A site with several pools, each a table of the configuration.
+    pub fn with_pools(pools: &str) -> Site {
+        let site = Site::new();
+        std::fs::write(site.path().join("ostler.toml"), format!("version = 1\n{pools}"))
+            .expect("written");
+        site
+    }
+
     /// Serves the configuration if there is one, else the file of functions with one worker.
     pub fn serve(self) -> Server {
+        let command = self.serve_command();
+        self.serve_by(command)
+    }
+
+    pub fn serve_command(&self) -> Command {
         let configured = self.path().join("ostler.toml").exists();
         let what: &[&str] = if configured { &[] } else { &["work.py", "--size", "1"] };
-        let args = [&["serve", "--listen", "127.0.0.1:0"], what].concat();
-        let child = self.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        self.command(&[&["serve", "--listen", "127.0.0.1:0"], what].concat())
+    }
+
+    pub fn serve_by(self, mut command: Command) -> Server {
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut child = child.expect("the command starts");
         let log = Arc::new(Mutex::new(Vec::new()));
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
@@ -122,6 +138,10 @@ impl Server {
 
     pub fn log(&self) -> Vec<String> {
         self.log.lock().expect("no panic").clone()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn ask(&self, request: &Request) -> Answer {
