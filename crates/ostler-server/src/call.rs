@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use ostler_runtime::{Body, Call, Encoding, Pool};
@@ -22,6 +22,9 @@ const OWNER: HeaderName = HeaderName::from_static("ostler-owner");
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("ostler-request-id");
 const WORKER: HeaderName = HeaderName::from_static("ostler-worker");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// How much of a body that is too large is read before it is refused.
+const OVERFLOW_READ: usize = 1 << 20;
 
 /// The pool and function that a path names, if it names a call.
 pub(crate) fn route(path: &str) -> Option<(&str, &str)> {
@@ -205,16 +208,38 @@ async fn body(
     encoding: Encoding,
     limit: usize,
 ) -> Result<Body, Problem> {
-    let collected = Limited::new(request.into_body(), limit).collect().await;
-    let bytes: Bytes = match collected {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let detail = format!("the body is larger than max_body ({limit} bytes)");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
+    let mut incoming = request.into_body();
+    let mut read = 0;
+    let mut gathered = BytesMut::new();
+    while let Some(frame) = incoming.frame().await {
+        let frame = frame
+            .map_err(|error| Problem::bad_request(format!("cannot read the body: {error}")))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        read += piece.len();
+        if read > limit {
+            return Err(too_large(incoming, limit).await);
         }
-        Err(error) => return Err(Problem::bad_request(format!("cannot read the body: {error}"))),
-    };
-    Ok(Body { bytes, encoding })
+        // Nearly every body comes in one piece, which is then not copied.
+        if incoming.is_end_stream() && gathered.is_empty() {
+            return Ok(Body { bytes: piece, encoding });
+        }
+        gathered.extend_from_slice(&piece);
+    }
+    Ok(Body { bytes: gathered.freeze(), encoding })
+}
+
+/// A client that is still writing does not read: some of the rest is taken off its hands, so that
+/// it gets to see the answer.
+async fn too_large(mut rest: Incoming, limit: usize) -> Problem {
+    let mut spared = 0;
+    while spared < OVERFLOW_READ {
+        match rest.frame().await {
+            Some(Ok(frame)) => spared += frame.data_ref().map_or(0, Bytes::len),
+            Some(Err(_)) | None => break,
+        }
+    }
+    let detail = format!("the body is larger than max_body ({limit} bytes)");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
 /// A path segment without its percent signs.

@@ -146,14 +146,14 @@ impl Server {
             let full = connections.len() >= CONNECTIONS_MAX;
             tokio::select! {
                 accepted = self.tcp.accept(), if !full && *stop.borrow() == Stop::No => {
-                    let Ok((stream, peer)) = accepted else { continue };
+                    let Ok((stream, peer)) = accepted else { catch_breath().await; continue };
                     let _ = stream.set_nodelay(true);
                     let client = call::owner_number(&peer.ip().to_string());
                     let visitor = Visitor { shared: Arc::clone(&self.shared), client, local: false };
                     connections.spawn(attend(stream, visitor, closing.clone()));
                 }
                 accepted = self.unix.accept(), if !full => {
-                    let Ok((stream, _)) = accepted else { continue };
+                    let Ok((stream, _)) = accepted else { catch_breath().await; continue };
                     let shared = Arc::clone(&self.shared);
                     let visitor = Visitor { shared, client: 0, local: true };
                     connections.spawn(attend(stream, visitor, closing.clone()));
@@ -168,6 +168,11 @@ impl Server {
         let farewell = async { while connections.join_next().await.is_some() {} };
         drop(tokio::time::timeout(FAREWELL, farewell).await);
     }
+}
+
+/// Nobody can be let in, for want of descriptors most likely: asking again at once changes nothing.
+async fn catch_breath() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
 #[derive(Debug, Clone)]

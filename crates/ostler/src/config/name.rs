@@ -4,9 +4,11 @@ use std::fmt;
 use std::path::Path;
 
 const LENGTH_MAX: usize = 63;
+/// Workers call the server itself by this name.
+const RESERVED: &str = "ostler";
 
-/// A lower-case letter, then up to 62 letters, digits, `_` or `-`. It appears in paths, metrics
-/// and worker names, so it needs no escaping anywhere.
+/// A lower-case letter, then up to 62 letters, digits, `_` or `-`, and not `ostler`. It appears in
+/// paths, metrics and worker names, so it needs no escaping anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolName(String);
 
@@ -14,7 +16,8 @@ impl PoolName {
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() <= LENGTH_MAX
             && text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.chars().all(is_inner);
+            && text.chars().all(is_inner)
+            && text != RESERVED;
         fits.then(|| Self(text.to_owned()))
     }
 
@@ -60,7 +63,7 @@ mod tests {
         for name in ["a", "py", "a-b_c9", &"x".repeat(63)] {
             assert!(PoolName::parse(name).is_some(), "{name}");
         }
-        for name in ["", "9a", "-a", "_a", "Py", "a b", "a.b", "ä", &"x".repeat(64)] {
+        for name in ["", "ostler", "9a", "-a", "_a", "Py", "a b", "a.b", "ä", &"x".repeat(64)] {
             assert!(PoolName::parse(name).is_none(), "{name}");
         }
     }

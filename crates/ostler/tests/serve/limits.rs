@@ -30,6 +30,36 @@ fn a_body_in_pieces_has_the_same_limit() {
 }
 
 #[test]
+fn a_refusal_reaches_a_client_whose_body_nobody_read() {
+    let server = Site::new().serve();
+    let body = format!("[\"{}\"]", "x".repeat(100_000));
+    for size in [10, 10_000, 100_000] {
+        let body = &body[..size];
+        let post = |path| post(path, body);
+        server.ask(&post("/api/pools/none/call/f")).problem(404, "pool_not_found");
+        server.ask(&post("/nowhere")).problem(404, "not_found");
+        server.ask(&request("PUT", GREET).body(body)).problem(405, "method_not_allowed");
+        server.ask(&post(GREET).header("Host", "evil.example")).problem(403, "host_not_allowed");
+        let timeout = post(GREET).header("Ostler-Timeout", "soon");
+        server.ask(&timeout).problem(400, "malformed");
+        let pieces = post("/api/pools/none/call/f").in_pieces(4096);
+        server.ask(&pieces).problem(404, "pool_not_found");
+    }
+}
+
+#[test]
+fn requests_that_were_sent_ahead_are_answered_in_their_order() {
+    let server = Site::new().serve();
+    let mut sent = post(GREET, r#"["0"]"#).send(server.address);
+    for number in 1..50 {
+        sent.then(&post(GREET, &format!("[\"{number}\"]")));
+    }
+    for number in 0..50 {
+        assert_eq!(sent.answer().text(), format!("\"hello, {number}\""));
+    }
+}
+
+#[test]
 fn a_client_that_leaves_in_the_middle_of_its_body_runs_nothing() {
     let server = Site::new().serve();
     serves(&server);
@@ -77,6 +107,8 @@ fn a_server_out_of_descriptors_serves_again_when_clients_leave() {
         || std::fs::read_dir(format!("/proc/{}/fd", server.pid())).map_or(0, Iterator::count);
     until("it has no descriptor left", || descriptors() >= 79);
     drop(crowd);
+    let ticks = server.cpu_ticks();
+    assert!(ticks < 300, "{ticks} ticks of processor time spent on accepting nobody");
     until("it has some again", || descriptors() < 60);
     serves(&server);
 }
