@@ -23,6 +23,8 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("ostler-reques
 const WORKER: HeaderName = HeaderName::from_static("ostler-worker");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
+/// A client that has not sent its body by then is not going to.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How much of a body that is too large is read before it is refused.
 const OVERFLOW_READ: usize = 1 << 20;
 
@@ -64,11 +66,18 @@ async fn answer(
     call.stream = framing.is_some();
     let encoding = encoding(request.headers())?;
     let limit = shared.max_body.min(usize::try_from(pool.max_body()).unwrap_or(usize::MAX));
-    call.body = body(request, encoding, limit).await?;
+    // A body that is there already costs no timer.
+    let body = tokio::time::timeout(BODY_TIMEOUT, body(request, encoding, limit)).await;
+    call.body = body.unwrap_or_else(|_| Err(too_slow()))?;
     match framing {
         None => whole(shared, &pool, call, id).await,
         Some(framing) => Ok(streamed(shared, &pool, call, framing, id)),
     }
+}
+
+fn too_slow() -> Problem {
+    let detail = format!("the body did not come within {} s", BODY_TIMEOUT.as_secs());
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail).retryable(None)
 }
 
 async fn whole(
