@@ -27,6 +27,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How much of a body that is too large is read before it is refused.
 const OVERFLOW_READ: usize = 1 << 20;
+const OVERFLOW_TIME: Duration = Duration::from_millis(500);
 
 /// The pool and function that a path names, if it names a call.
 pub(crate) fn route(path: &str) -> Option<(&str, &str)> {
@@ -218,6 +219,9 @@ async fn body(
     limit: usize,
 ) -> Result<Body, Problem> {
     let mut incoming = request.into_body();
+    if incoming.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
     let mut read = 0;
     let mut gathered = BytesMut::new();
     while let Some(frame) = incoming.frame().await {
@@ -226,7 +230,9 @@ async fn body(
         let Ok(piece) = frame.into_data() else { continue };
         read += piece.len();
         if read > limit {
-            return Err(too_large(incoming, limit).await);
+            let rest = tokio::time::timeout(OVERFLOW_TIME, read_over(incoming));
+            drop(rest.await);
+            return Err(too_large(limit));
         }
         // Nearly every body comes in one piece, which is then not copied.
         if incoming.is_end_stream() && gathered.is_empty() {
@@ -239,7 +245,7 @@ async fn body(
 
 /// A client that is still writing does not read: some of the rest is taken off its hands, so that
 /// it gets to see the answer.
-async fn too_large(mut rest: Incoming, limit: usize) -> Problem {
+async fn read_over(mut rest: Incoming) {
     let mut spared = 0;
     while spared < OVERFLOW_READ {
         match rest.frame().await {
@@ -247,6 +253,9 @@ async fn too_large(mut rest: Incoming, limit: usize) -> Problem {
             Some(Err(_)) | None => break,
         }
     }
+}
+
+fn too_large(limit: usize) -> Problem {
     let detail = format!("the body is larger than max_body ({limit} bytes)");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }

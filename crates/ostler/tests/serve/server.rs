@@ -144,13 +144,6 @@ impl Server {
         self.child.id()
     }
 
-    /// Processor time that it has used, a hundred to the second.
-    pub fn cpu_ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("it runs");
-        let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
-        fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
-    }
-
     pub fn ask(&self, request: &Request) -> Answer {
         request.send(self.address).answer()
     }
