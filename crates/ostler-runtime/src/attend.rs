@@ -39,21 +39,32 @@ pub(crate) async fn attend(driver: Arc<Driver>, process: ProcessId) {
     }
 }
 
-/// Without its root shim a pool has lost its second line: there is a new one at once, and the
-/// workers under the old one are replaced, one by one.
-pub(crate) async fn watch_root(driver: Arc<Driver>) {
+/// Looks after the pool's root shim. Without one a pool has lost its second line: there is a new
+/// one at once, and the workers under the old one are replaced, one by one. When every worker is
+/// gone the root shim goes too, and only then has the pool stopped.
+pub(crate) async fn keep_root(driver: Arc<Driver>) {
+    let mut readiness = driver.readiness.subscribe();
     for alarm in 0.. {
-        let Ok(root) = driver.launcher.root().await else { return };
-        root.lost().await;
-        if driver.readiness.borrow().stopped || driver.launcher.root().await.is_err() {
-            return;
+        let Ok(root) = driver.launcher.root().await else { break };
+        tokio::select! {
+            () = root.lost() => {}
+            _ = readiness.wait_for(|ready| ready.cleared) => break,
         }
-        let workers = driver.look(|core, _| core.workers().map(|w| w.id).collect::<Vec<_>>());
-        for (number, worker) in workers.into_iter().enumerate() {
-            // Nobody waits for the reply, so the number need only be nobody else's.
-            let order = OrderId(u64::MAX - (alarm << 16) - number as u64);
-            driver.report(Event::Ordered { order, action: Action::Recycle(worker) });
+        if driver.launcher.root().await.is_ok() {
+            recycle_all(&driver, alarm);
         }
+    }
+    drop(readiness.wait_for(|ready| ready.cleared).await);
+    driver.launcher.close().await;
+    driver.readiness.send_modify(|ready| ready.stopped = true);
+}
+
+fn recycle_all(driver: &Driver, alarm: u64) {
+    let workers = driver.look(|core, _| core.workers().map(|w| w.id).collect::<Vec<_>>());
+    for (number, worker) in workers.into_iter().enumerate() {
+        // Nobody waits for the reply, so the number need only be nobody else's.
+        let order = OrderId(u64::MAX - (alarm << 16) - number as u64);
+        driver.report(Event::Ordered { order, action: Action::Recycle(worker) });
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct Driver {
 pub struct Readiness {
     pub first_ready: bool,
     pub all_ready: bool,
+    /// Every worker's process is gone.
+    pub cleared: bool,
+    /// And so is the root shim.
     pub stopped: bool,
 }
 
@@ -234,7 +237,7 @@ impl Driver {
             }
             Command::Notify(notice) => self.announce(inner, &notice),
             Command::Stopped => {
-                self.readiness.send_modify(|readiness| readiness.stopped = true);
+                self.readiness.send_modify(|readiness| readiness.cleared = true);
             }
             Command::Grant { .. }
             | Command::RefuseLease { .. }

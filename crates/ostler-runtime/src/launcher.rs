@@ -23,7 +23,8 @@ pub(crate) struct Launcher {
     containment: Containment,
     limits: Limits,
     max_result: u64,
-    root: tokio::sync::Mutex<Arc<RootShim>>,
+    /// `None` once the pool has stopped.
+    root: tokio::sync::Mutex<Option<Arc<RootShim>>>,
     level: Mutex<Level>,
     functions: OnceLock<Vec<FunctionSpec>>,
     last_failure: Mutex<Option<String>>,
@@ -54,7 +55,7 @@ impl Launcher {
         let root = start_root(&pool, settings.containment).await?;
         Ok(Launcher {
             level: Mutex::new(root.level().clone()),
-            root: tokio::sync::Mutex::new(root),
+            root: tokio::sync::Mutex::new(Some(root)),
             pool,
             argv,
             env,
@@ -152,14 +153,23 @@ impl Launcher {
     /// The root shim, a new one if the last was killed.
     pub async fn root(&self) -> Result<Arc<RootShim>, SpawnError> {
         let mut root = self.root.lock().await;
-        if root.is_lost() {
+        let current = root.as_mut().ok_or(SpawnError::RootShimLost)?;
+        if current.is_lost() {
             tracing::error!(pool = self.pool, "the root shim was killed; starting another one");
-            *root = start_root(&self.pool, self.containment).await.map_err(|source| {
+            *current = start_root(&self.pool, self.containment).await.map_err(|source| {
                 SpawnError::System { what: "cannot start the root shim", source }
             })?;
-            *self.level.lock().expect("no code panics here") = root.level().clone();
+            *self.level.lock().expect("no code panics here") = current.level().clone();
         }
-        Ok(Arc::clone(&root))
+        Ok(Arc::clone(current))
+    }
+
+    /// Ends the root shim and waits for its end.
+    pub async fn close(&self) {
+        let root = self.root.lock().await.take();
+        if let Some(root) = root.and_then(Arc::into_inner) {
+            root.close().await;
+        }
     }
 
     pub fn learn(&self, ready: &Ready) {

@@ -129,7 +129,7 @@ impl Pool {
         let launcher = launcher.map_err(|source| StartError::RootShim { pool: pool(), source })?;
         let driver = Driver::new(spec.settings, launcher, spec.traced);
         driver.run(Arc::clone(&driver).keep_time());
-        driver.run(crate::attend::watch_root(Arc::clone(&driver)));
+        driver.run(crate::attend::keep_root(Arc::clone(&driver)));
         driver.report(Event::PoolStarted);
         Ok(Pool {
             shared: Arc::new(Shared {

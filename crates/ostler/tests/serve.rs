@@ -12,5 +12,7 @@ mod http;
 mod limits;
 #[path = "serve/operator.rs"]
 mod operator;
+#[path = "serve/readme.rs"]
+mod readme;
 #[path = "serve/server.rs"]
 mod server;

@@ -108,6 +108,11 @@ fn a_request_id_is_given_back_and_reaches_the_function() {
     let answer = server.ask(&named);
     assert_eq!(answer.header("ostler-request-id"), Some("mine-1"));
     assert_eq!(answer.text(), r#""mine-1""#);
+}
+
+#[test]
+fn an_id_that_the_server_made_reaches_the_function_too() {
+    let server = Site::new().serve();
     let first = server.ask(&post("/api/pools/work/call/request_id", ""));
     assert_eq!(first.json().as_str(), first.header("ostler-request-id"), "one id for both sides");
 }

@@ -5,14 +5,10 @@ use std::os::unix::net::UnixListener;
 use rustix::process::Signal;
 
 use super::http::{get, post};
-use super::server::{Relative, Server, Site, until};
+use super::server::{Server, Site, all_gone, until};
 
 const GREET: &str = "/api/pools/work/call/greet";
 const HOLD: &str = "/api/pools/work/call/hold";
-
-fn all_gone(family: &[Relative]) {
-    until(&format!("all of {family:?} are gone"), || !family.iter().any(Relative::lives));
-}
 
 /// Requests that have not begun, here or in the stream of the worker.
 fn waiting(server: &Server) -> u64 {

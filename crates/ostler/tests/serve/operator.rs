@@ -1,7 +1,7 @@
 //! The command line against a server that runs.
 
 use super::http::post;
-use super::server::{Site, until};
+use super::server::{Site, all_gone, until};
 
 #[test]
 fn call_prints_results_chunks_and_errors() {
@@ -43,7 +43,7 @@ fn stop_waits_until_the_server_is_gone() {
     let family = server.family();
     let (code, out, err) = server.site.run(&["stop"]);
     assert_eq!((code, &*out), (0, "stopped\n"), "{err}");
-    assert!(!family.iter().any(|process| process.lives()), "{family:?}");
+    all_gone(&family);
     assert_eq!(server.ended().code(), Some(0));
     assert!(!server.site.socket().exists(), "the socket is left");
     assert_eq!(server.site.run(&["status"]).0, 3);

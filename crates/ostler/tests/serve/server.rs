@@ -215,3 +215,7 @@ impl Relative {
         Relative::find(self.pid).is_some_and(|now| now.begun == self.begun)
     }
 }
+
+pub fn all_gone(family: &[Relative]) {
+    until(&format!("all of {family:?} are gone"), || !family.iter().any(Relative::lives));
+}
