@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use ostler_core::{Answer, Event, IdMap, ProcessId, Ready as CoreReady, RequestId, Time};
 use ostler_proto::{
-    Body, Context, Encoder, FromWorker, Function, JsonText, Limits, Query, Ready, ToWorker, Wire,
-    WorkerError,
+    Body, Context, Credit, Encoder, FromWorker, Function, JsonText, Limits, Query, Ready, ToWorker,
+    Wire, WorkerError,
 };
 use tokio::net::unix::OwnedWriteHalf;
 
@@ -216,6 +216,20 @@ impl Link {
         }
     }
 
+    /// More chunks may come. A worker that knows no credit is held back by not being read.
+    #[must_use]
+    pub(crate) fn grant(&self, wire_id: u64, credit: Credit) -> Vec<Event> {
+        if !self.honours_credit() {
+            return Vec::new();
+        }
+        self.say(ToWorker::Credit { id: wire_id, credit });
+        self.flush()
+    }
+
+    fn honours_credit(&self) -> bool {
+        self.opened.get().is_some_and(|opened| opened.honours_credit)
+    }
+
     /// Writes what is queued on both streams. Returns what was found to be impossible to write.
     #[must_use]
     pub(crate) fn flush(&self) -> Vec<Event> {
@@ -335,9 +349,8 @@ impl Link {
             }
         };
         let has_room = exchange.push_chunk(body);
-        let honours = self.opened.get().is_some_and(|opened| opened.honours_credit);
         let gone = self.gone.load(Ordering::Relaxed);
-        Ok(if has_room || honours || gone {
+        Ok(if has_room || gone || self.honours_credit() {
             Reaction::Nothing
         } else {
             Reaction::WaitFor(exchange)

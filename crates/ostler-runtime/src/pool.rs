@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use ostler_core::{
     Action, Event, OrderId, PoolView, Reply, RequestId, RequestSpec, Settings, Target, WorkerView,
 };
-use ostler_proto::{Body, FunctionSpec, ToWorker};
+use ostler_proto::{Body, FunctionSpec};
 
 use crate::containment::Level;
 use crate::driver::{Driver, Readiness};
@@ -300,8 +300,7 @@ impl Running {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
         let Poll::Ready((item, grant)) = self.exchange.poll_item(cx) else { return Poll::Pending };
         if let Some(grant) = grant {
-            grant.link.say(ToWorker::Credit { id: grant.wire_id, credit: grant.credit });
-            let mut unsent = grant.link.flush();
+            let mut unsent = grant.link.grant(grant.wire_id, grant.credit);
             self.pool.shared.driver.report_all(&mut unsent);
         }
         if matches!(item, Item::End(_)) {

@@ -125,7 +125,10 @@ async fn storm(pool: Pool) {
 async fn a_storm_of_kills_fails_no_idempotent_request() {
     let gentle = brisk(8);
     let backoff = Backoff { max: Duration::from_millis(10), ..gentle.backoff };
-    let settings = Settings { restart_max: 10_000, queue_timeout: LIMIT, backoff, ..gentle };
+    // These kills come faster than the three attempts of the default are made for.
+    let attempts_max = 60;
+    let settings =
+        Settings { restart_max: 10_000, attempts_max, queue_timeout: LIMIT, backoff, ..gentle };
     let pool = start(spec(program("answers-twice.sh").await, settings)).await;
     within("all are ready", pool.all_ready()).await;
     let storm = tokio::spawn(storm(pool.clone()));

@@ -111,13 +111,6 @@ fn a_request_id_is_given_back_and_reaches_the_function() {
 }
 
 #[test]
-fn an_id_that_the_server_made_reaches_the_function_too() {
-    let server = Site::new().serve();
-    let first = server.ask(&post("/api/pools/work/call/request_id", ""));
-    assert_eq!(first.json().as_str(), first.header("ostler-request-id"), "one id for both sides");
-}
-
-#[test]
 fn a_connection_serves_one_request_after_the_other() {
     let server = Site::new().serve();
     let mut sent = post(GREET, r#"["a"]"#).send(server.address);
