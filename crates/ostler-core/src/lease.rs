@@ -64,6 +64,15 @@ impl Lease {
         }
     }
 
+    fn place_at(&mut self, worker: WorkerId) -> Option<&mut LeasePlace> {
+        match &mut self.state {
+            Holding::Granted { places } => {
+                places.iter_mut().flatten().find(|place| place.process.worker == worker)
+            }
+            Holding::Waiting { .. } => None,
+        }
+    }
+
     pub fn waits(&self) -> bool {
         matches!(self.state, Holding::Waiting { .. })
     }
@@ -227,27 +236,23 @@ impl Pool {
         };
         let leases = known.process().map_or_else(Vec::new, |process| process.leases.clone());
         for id in leases {
-            let Some(Holding::Granted { places }) = self.leases.get_mut(&id).map(|l| &mut l.state)
-            else {
-                continue;
-            };
-            let here = places.iter_mut().flatten().find(|place| place.process.worker == worker);
-            let Some(place) = here.filter(|place| place.busy.is_none()) else { continue };
-            let mut waiting = std::mem::take(&mut place.waiting);
-            while let Some(next) = waiting.pop_front() {
-                self.queued -= 1;
+            while let Some(next) = self.next_for_place(id, worker) {
                 if !self.expire(cx, next) {
                     self.assign(cx, next, worker, Some(id));
-                    break;
                 }
             }
-            if let Some(Holding::Granted { places }) =
-                self.leases.get_mut(&id).map(|l| &mut l.state)
-            {
-                let here = places.iter_mut().flatten().find(|place| place.process.worker == worker);
-                here.expect("found above").waiting = waiting;
-            }
         }
+    }
+
+    /// Takes the next request that waits for a free place; none while the place is busy.
+    fn next_for_place(&mut self, lease: LeaseId, worker: WorkerId) -> Option<RequestId> {
+        let place = self.leases.get_mut(&lease)?.place_at(worker)?;
+        if place.busy.is_some() {
+            return None;
+        }
+        let next = place.waiting.pop_front()?;
+        self.queued -= 1;
+        Some(next)
     }
 
     /// A process went, and with it a place or a reservation.

@@ -74,24 +74,24 @@ impl Pool {
     }
 
     pub(crate) fn on_cooldown_over(&mut self, cx: &mut Cx<'_>) {
-        if self.stage == Stage::Open && matches!(self.restarts.breaker, Breaker::Open { .. }) {
-            let regular = self.workers.values().filter(|worker| !worker.dedicated).count();
-            let extra = usize::from(self.replacing.is_some());
-            if regular >= self.settings.size as usize + extra {
-                self.restarts.breaker = Breaker::Closed;
-                self.restarts.forget();
-                cx.notify(Notice::BreakerClosed);
-                return self.replenish(cx);
-            }
-            let worker = self.create_worker(cx, None, false);
-            self.restarts.breaker = Breaker::Probing { worker };
+        if self.stage != Stage::Open || !matches!(self.restarts.breaker, Breaker::Open { .. }) {
+            return;
         }
+        // Nobody is missing, so there is nobody to try it with.
+        if self.missing() == 0 {
+            return self.close_breaker(cx);
+        }
+        let worker = self.create_worker(cx, None, false);
+        self.restarts.breaker = Breaker::Probing { worker };
     }
 
     pub(crate) fn close_breaker_after_probe(&mut self, cx: &mut Cx<'_>, ready: WorkerId) {
-        if self.restarts.breaker != (Breaker::Probing { worker: ready }) {
-            return;
+        if self.restarts.breaker == (Breaker::Probing { worker: ready }) {
+            self.close_breaker(cx);
         }
+    }
+
+    fn close_breaker(&mut self, cx: &mut Cx<'_>) {
         self.restarts.breaker = Breaker::Closed;
         self.restarts.forget();
         cx.notify(Notice::BreakerClosed);

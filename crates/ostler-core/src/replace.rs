@@ -15,12 +15,17 @@ impl Pool {
         if self.stage != Stage::Open || self.restarts.breaker != Breaker::Closed {
             return;
         }
-        let regular = self.workers.values().filter(|worker| !worker.dedicated).count();
-        let extra = usize::from(self.replacing.is_some());
-        for _ in regular..self.settings.size as usize + extra {
+        for _ in 0..self.missing() {
             self.create_worker(cx, None, false);
         }
         self.begin_next_replacement(cx);
+    }
+
+    /// How many workers there are too few, those dedicated to somebody not counted.
+    pub(crate) fn missing(&self) -> usize {
+        let regular = self.workers.values().filter(|worker| !worker.dedicated).count();
+        let wanted = self.settings.size as usize + usize::from(self.replacing.is_some());
+        wanted.saturating_sub(regular)
     }
 
     pub(crate) fn on_recycle_ordered(&mut self, cx: &mut Cx<'_>, order: OrderId, id: WorkerId) {

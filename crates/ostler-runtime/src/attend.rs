@@ -32,6 +32,7 @@ pub(crate) async fn attend(driver: Arc<Driver>, process: ProcessId) {
         }
         Err(error) => {
             let cause = failure(&error);
+            driver.launcher.is_condemned(process);
             driver.launcher.note_failure(error.to_string());
             tracing::error!(worker = driver.launcher.name(process), "cannot start: {error}");
             driver.report(Event::SpawnFailed { process, cause });

@@ -194,6 +194,7 @@ impl Launcher {
         self.condemned.lock().expect("no code panics here").insert(process);
     }
 
+    /// Whether it was; asked once, when it is there or is known never to come.
     pub fn is_condemned(&self, process: ProcessId) -> bool {
         self.condemned.lock().expect("no code panics here").remove(&process)
     }

@@ -9,8 +9,8 @@ use super::support::*;
 
 async fn watched(yard: &Yard) -> Pool {
     let heartbeat = Heartbeat {
-        interval: Duration::from_millis(100),
-        timeout: Duration::from_millis(500),
+        interval: Duration::from_millis(200),
+        timeout: Duration::from_secs(2),
         misses: 3,
         initial_delay: Duration::ZERO,
     };
@@ -50,10 +50,10 @@ async fn a_busy_worker_that_stands_still_is_marked_and_left_to_its_deadline() {
 
 #[tokio::test]
 async fn a_worker_that_is_silent_under_load_for_too_long_is_replaced_if_so_set() {
-    let hang_timeout = Some(Duration::from_millis(500));
+    let hang_timeout = Some(Duration::from_secs(2));
     let heartbeat = Heartbeat {
-        interval: Duration::from_millis(100),
-        timeout: Duration::from_millis(200),
+        interval: Duration::from_millis(200),
+        timeout: Duration::from_secs(2),
         misses: 3,
         initial_delay: Duration::ZERO,
     };

@@ -1,0 +1,6 @@
+import ostler
+
+
+@ostler.function
+def echo(data: bytes) -> bytes:
+    return data
