@@ -1,7 +1,7 @@
 """HTTP echo, side by side with another server in one run: medians and ratios.
 
     cargo build --release
-    python3 benches/http.py --against 'COMMAND' --url http://127.0.0.1:PORT/
+    python3 benches/http_echo.py --against 'COMMAND' --url http://127.0.0.1:PORT/
 
 COMMAND starts the other server, which answers a POST at that address with its body.
 Both get the same load from `wrk`, in turns: 32 connections for throughput, one for latency.
