@@ -73,6 +73,8 @@ pub(crate) type Offence = String;
 pub(crate) enum Reaction {
     Nothing,
     Report(Event),
+    /// Something was said to the worker.
+    Flush,
     /// The worker sends more than its caller takes, and knows no credit.
     WaitFor(Arc<Exchange>),
 }
@@ -296,11 +298,13 @@ impl Link {
                 Ok(Reaction::Report(Event::RetireAsked { process: self.process }))
             }
             FromWorker::Call(call) => {
-                self.say(ToWorker::CallResult {
-                    call_id: call.call_id,
-                    outcome: Err(no_calls_back()),
-                });
-                Ok(Reaction::Nothing)
+                let refused =
+                    ToWorker::CallResult { call_id: call.call_id, outcome: Err(no_calls_back()) };
+                match call.answer_on_control {
+                    true => self.say_urgently(refused),
+                    false => self.say(refused),
+                }
+                Ok(Reaction::Flush)
             }
             FromWorker::Pong { .. }
             | FromWorker::HealthOk(_)

@@ -131,6 +131,7 @@ pub(crate) async fn take_in(
     match link.on_message(message)? {
         Reaction::Nothing => {}
         Reaction::Report(event) => events.push(event),
+        Reaction::Flush => events.extend(link.flush()),
         Reaction::WaitFor(exchange) => {
             driver.report_all(events);
             poll_fn(|cx| exchange.poll_room(cx)).await;

@@ -3,6 +3,8 @@
 import os
 import time
 
+from concurrent.futures import ThreadPoolExecutor
+
 import ostler
 
 YARD = os.environ.get("YARD", "")
@@ -78,3 +80,14 @@ def hold_and_die():
 def record(name: str):
     note("ledger", f"{name} {os.environ['OSTLER_WORKER']}#{os.environ['OSTLER_GENERATION']}")
     return name
+
+
+@ostler.function
+def calls_back():
+    return ostler.call("other", "function", 1)
+
+
+@ostler.function
+def calls_back_from_a_thread():
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(ostler.call, "other", "function", 1).result()

@@ -20,8 +20,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 
 /// Runs the server until it is told to end.
 fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
-    // The workers need the cores more than the server does: with a thread per core, each call wakes
-    // a thread that finds nothing to do, on a core that a worker was about to use.
+    // The workers need the cores more than the server does: with a thread per core, a lone call wakes
+    // a second thread that finds nothing to do.
     let threads = (config::cores() as usize / 2).max(1);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(threads).enable_all().build();
