@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::command::{Command, Outcome};
+use crate::command::{Command, Notice, Outcome, PhaseReason};
 use crate::event::Answer;
 use crate::id::{ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
@@ -32,8 +32,11 @@ impl Pool {
         live.unresponsive = false;
         // What could not be written once will not be written again at once.
         live.mute = answer == Answer::NotSent && held.hold == Hold::Live;
-        if live.may_have_started(position) {
-            promote(live, cx.now);
+        let was_silent = std::mem::take(&mut live.silent);
+        if live.may_have_started(position)
+            && let Some(request) = promote(live, cx.now)
+        {
+            cx.push(Command::Begin { request, process });
         }
         worker.last_used = cx.now;
         if matches!(answer, Answer::Completed | Answer::Failed { .. }) {
@@ -43,6 +46,8 @@ impl Pool {
         }
         self.vacate_place(cx, &held);
         self.refresh(process.worker);
+        let reason = if was_silent { PhaseReason::Heard } else { PhaseReason::Freed };
+        self.show(cx, process.worker, reason);
         self.conclude(cx, held, answer, streamed);
         self.after_release(cx, process.worker);
     }
@@ -79,6 +84,7 @@ impl Pool {
         }
         request.place = Place::Retrying;
         self.counters.retried += 1;
+        cx.notify(Notice::Retried { request: id, lost: false });
         self.set_request_timer(id, Some(at));
     }
 
@@ -97,6 +103,7 @@ impl Pool {
 
     fn note_service(&mut self, took: Duration) {
         self.service = (self.service * 7 + took) / 8;
+        self.service_known = true;
     }
 
     pub(crate) fn send_cancel(cx: &mut Cx<'_>, process: ProcessId, held: &Held, withdraw: bool) {
@@ -105,10 +112,15 @@ impl Pool {
     }
 }
 
-/// The one that moved up may start now, so its grace begins now.
-fn promote(process: &mut crate::process::Process, now: Time) {
+/// The one that moved up may start now; if nobody waits for it any more, its grace begins now.
+fn promote(process: &mut crate::process::Process, now: Time) -> Option<RequestId> {
     let last_started = (process.capacity as usize).saturating_sub(1);
-    if let Some(Held { hold: Hold::Abandoned { since }, .. }) = process.held.get_mut(last_started) {
-        *since = now;
+    let moved_up = process.held.get_mut(last_started)?;
+    match &mut moved_up.hold {
+        Hold::Abandoned { since } => {
+            *since = now;
+            None
+        }
+        Hold::Live | Hold::Withdrawing => Some(moved_up.request),
     }
 }

@@ -1,10 +1,10 @@
 //! Does the pool agree with itself? Every index beside the workers and requests is compared with
 //! them. Slow; for tests and the simulator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Target;
-use crate::id::LeaseId;
+use crate::id::{LeaseId, RequestId};
 use crate::lease::Holding;
 use crate::pool::Pool;
 use crate::process::{Hold, State};
@@ -18,6 +18,7 @@ impl Pool {
         self.check_requests()?;
         self.check_holds()?;
         self.check_leases()?;
+        self.check_nested()?;
         self.check_starting()
     }
 
@@ -90,6 +91,17 @@ impl Pool {
             {
                 return Err(format!("{id:?} waits for {lease:?}, which is gone"));
             }
+        }
+        Ok(())
+    }
+
+    fn check_nested(&self) -> Result<(), String> {
+        let queued = self.requests.iter().filter(|(_, request)| {
+            request.place == Place::Queued && !request.spec.ancestors.is_empty()
+        });
+        let queued: BTreeSet<RequestId> = queued.map(|(id, _)| *id).collect();
+        if queued != self.nested {
+            return Err(format!("{queued:?} are nested and wait, {:?} are listed", self.nested));
         }
         Ok(())
     }

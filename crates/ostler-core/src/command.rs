@@ -22,6 +22,11 @@ pub enum Command {
         tries: u32,
         prefetched: bool,
     },
+    /// One that lay behind another may begin now.
+    Begin {
+        request: RequestId,
+        process: ProcessId,
+    },
     /// Tell the worker to let go of a request. `withdraw`: only if it has not begun, because it
     /// is to run elsewhere.
     Cancel {
@@ -42,6 +47,10 @@ pub enum Command {
     },
 
     Ping {
+        process: ProcessId,
+    },
+    /// Ask the worker whether it is well.
+    CheckHealth {
         process: ProcessId,
     },
     AskShutdown {
@@ -144,6 +153,18 @@ pub enum Refusal {
         oldest: Duration,
     },
     QueueTimeout,
+    /// By the pool's own estimate it would end too late.
+    DeadlineUnreachable {
+        queued: u32,
+        estimate: Duration,
+    },
+    /// It killed two processes.
+    Quarantined {
+        exit: Exit,
+        left: Duration,
+    },
+    /// Its ancestors hold all the places that it could have.
+    NestedDeadlock,
     ShuttingDown,
     /// The breaker is open and no worker lives.
     PoolFailed,
@@ -166,7 +187,7 @@ pub enum LeaseEnd {
 }
 
 /// Why the core stopped a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopReason {
     Shutdown,
     Retired,
@@ -178,6 +199,9 @@ pub enum StopReason {
     StreamClosed,
     ProtocolViolation,
     HeartbeatLost,
+    /// Too many checks failed in a row.
+    Unhealthy,
+    Tainted,
     Hung,
     GaveUp,
 }
@@ -188,7 +212,8 @@ impl StopReason {
         use StopReason::*;
         match self {
             Shutdown | Retired | Discarded | Terminated | Paused | ForcedCancel | GaveUp => true,
-            StartTimeout | StreamClosed | ProtocolViolation | HeartbeatLost | Hung => false,
+            StartTimeout | StreamClosed | ProtocolViolation | HeartbeatLost | Unhealthy
+            | Tainted | Hung => false,
         }
     }
 }
@@ -234,8 +259,12 @@ pub enum Notice {
     },
     PhaseChanged {
         process: ProcessId,
-        from: Phase,
+        /// `None`: it was spawned.
+        from: Option<Phase>,
         to: Phase,
+        reason: PhaseReason,
+        /// Spent in `from`.
+        after: Duration,
     },
     Crashed {
         process: ProcessId,
@@ -243,6 +272,26 @@ pub enum Notice {
     },
     Unresponsive {
         process: ProcessId,
+    },
+    HeartbeatMissed {
+        process: ProcessId,
+        misses: u32,
+    },
+    Checked {
+        process: ProcessId,
+        result: CheckResult,
+    },
+    /// There will be another attempt.
+    Retried {
+        request: RequestId,
+        /// Its process ended; otherwise the worker said that it may be tried again.
+        lost: bool,
+    },
+    /// This request is refused from now on.
+    Quarantined {
+        request: RequestId,
+        process: ProcessId,
+        exit: Exit,
     },
     Stopping {
         process: ProcessId,
@@ -264,8 +313,33 @@ pub enum Notice {
     AllReady,
 }
 
+/// Why a phase changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PhaseReason {
+    Spawned,
+    Ready,
+    /// Load reached capacity.
+    Filled,
+    /// Load fell below it.
+    Freed,
+    HeartbeatMissed,
+    Heard,
+    CheckFailed,
+    CheckPassed,
+    Stopped(StopReason),
+    Exited,
+    SpawnFailed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CheckResult {
+    Passed,
+    Failed,
+    TimedOut,
+}
+
 /// A process as others see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     Starting,
     Ready,

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use crate::command::{Command, Outcome, Refusal, Started, Waiting};
+use crate::command::{Command, Outcome, PhaseReason, Refusal, Started, Waiting};
 use crate::event::{RequestSpec, Target};
 use crate::id::{LeaseId, ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold};
 use crate::request::{Past, Place, Request};
+use crate::settings::Admission;
 use crate::status::Status;
 use crate::time::Time;
 use crate::timers::Timer;
+use crate::worker::Worker;
 
 impl Pool {
     pub(crate) fn on_request_arrived(&mut self, cx: &mut Cx<'_>, id: RequestId, spec: RequestSpec) {
         self.counters.arrived += 1;
-        if let Some(refusal) = self.refusal_for(spec.target) {
+        if let Some(refusal) = self.refusal_for(cx.now, &spec) {
             self.counters.refused += 1;
             return cx.push(Command::Refuse { request: id, refusal });
         }
@@ -39,11 +41,10 @@ impl Pool {
             self.set_request_timer(id, Some(deadline));
             return self.assign(cx, id, worker, lease);
         }
-        if self.queued >= self.settings.queue_max as usize {
-            let refusal = self.saturation(cx.now);
-            return self.refuse(cx, id, refusal);
+        match self.queue_refusal(cx.now, &self.requests[&id].spec) {
+            Some(refusal) => self.refuse(cx, id, refusal),
+            None => self.enqueue(cx, id),
         }
-        self.enqueue(cx, id);
     }
 
     /// Nothing that waits is passed over: `feed` leaves no open worker while someone waits for it.
@@ -62,12 +63,41 @@ impl Pool {
         }
     }
 
-    fn refusal_for(&self, target: Target) -> Option<Refusal> {
+    /// Why a request cannot wait.
+    fn queue_refusal(&self, now: Time, spec: &RequestSpec) -> Option<Refusal> {
+        if let Some(refusal) = self.nested_refusal(spec) {
+            return Some(refusal);
+        }
+        if self.queued >= self.settings.queue_max as usize {
+            return Some(self.saturation(now));
+        }
+        let estimate = self.estimate(spec)?;
+        let late = now.after(estimate) > spec.deadline;
+        late.then_some(Refusal::DeadlineUnreachable { queued: self.queued as u32, estimate })
+    }
+
+    /// How long a request would take that waits now, if that matters and can be told: those before
+    /// it, spread over the places, and then itself.
+    fn estimate(&self, spec: &RequestSpec) -> Option<Duration> {
+        let asked = self.settings.admission == Admission::Deadline && self.service_known;
+        if !asked || spec.target != Target::Any {
+            return None;
+        }
+        let serving = self.workers.values().filter(|worker| !worker.dedicated && worker.accepts());
+        let places: u32 = serving.filter_map(Worker::process).map(|process| process.capacity).sum();
+        let turns = self.queue.len_before(spec.priority) as u32;
+        (places > 0).then(|| self.service.saturating_mul(turns) / places + self.service)
+    }
+
+    fn refusal_for(&self, now: Time, spec: &RequestSpec) -> Option<Refusal> {
         match self.stage {
             Stage::Draining | Stage::Stopped => return Some(Refusal::ShuttingDown),
             Stage::New | Stage::Open => {}
         }
-        match target {
+        if let Some((exit, left)) = self.quarantine.holds(now, spec.fingerprint) {
+            return Some(Refusal::Quarantined { exit, left });
+        }
+        match spec.target {
             Target::Any => self.failed().then_some(Refusal::PoolFailed),
             Target::Worker(id) => match self.workers.get(&id) {
                 None => Some(Refusal::NoSuchWorker),
@@ -119,6 +149,7 @@ impl Pool {
             }
         }
         self.queued += 1;
+        self.note_nested_queued(id);
         self.set_request_timer(id, Some(until.max(cx.now)));
     }
 
@@ -142,13 +173,21 @@ impl Pool {
                 }
             }
         }
+        self.left_queue(id);
+    }
+
+    /// After a request was taken out of whichever queue it was in.
+    pub(crate) fn left_queue(&mut self, id: RequestId) {
         self.queued -= 1;
+        self.note_nested_left(id);
     }
 
     /// Back to the queue, or to the refusal that fits: what it waited for may be gone.
     pub(crate) fn requeue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
-        let target = self.requests[&id].spec.target;
-        if let Some(refusal) = self.refusal_for(target) {
+        let spec = &self.requests[&id].spec;
+        let target = spec.target;
+        let refusal = self.refusal_for(cx.now, spec).or_else(|| self.nested_refusal(spec));
+        if let Some(refusal) = refusal {
             return self.turn_away(cx, id, refusal);
         }
         self.enqueue(cx, id);
@@ -183,11 +222,10 @@ impl Pool {
         }
         while let Some(worker) = self.roster.best() {
             let Some(request) = self.queue.pop() else { break };
-            self.queued -= 1;
-            if self.expire(cx, request) {
-                continue;
+            self.left_queue(request);
+            if !self.out_of_time_or_favour(cx, request) {
+                self.assign(cx, request, worker, None);
             }
-            self.assign(cx, request, worker, None);
         }
         if !self.waiting_leases.is_empty() {
             self.grant_what_fits(cx);
@@ -204,16 +242,28 @@ impl Pool {
                 if queue.is_empty() {
                     self.own.remove(&worker);
                 }
-                self.queued -= 1;
-                if !self.expire(cx, request) {
+                self.left_queue(request);
+                if !self.out_of_time_or_favour(cx, request) {
                     self.assign(cx, request, worker, None);
                 }
             }
         }
     }
 
-    /// Its deadline passed while it waited: it never runs.
-    pub(crate) fn expire(&mut self, cx: &mut Cx<'_>, id: RequestId) -> bool {
+    /// It never runs: its deadline passed while it waited, or its like has killed twice since.
+    pub(crate) fn out_of_time_or_favour(&mut self, cx: &mut Cx<'_>, id: RequestId) -> bool {
+        if self.expire(cx, id) {
+            return true;
+        }
+        let held = self.quarantine.holds(cx.now, self.requests[&id].spec.fingerprint);
+        if let Some((exit, left)) = held {
+            self.turn_away(cx, id, Refusal::Quarantined { exit, left });
+        }
+        held.is_some()
+    }
+
+    /// Its deadline passed while it waited.
+    fn expire(&mut self, cx: &mut Cx<'_>, id: RequestId) -> bool {
         let request = &self.requests[&id];
         let expired = cx.now >= request.spec.deadline;
         if expired {
@@ -230,9 +280,11 @@ impl Pool {
             return;
         }
         while let Some(worker) = self.best_for_prefetch() {
-            let Some(request) = self.queue.pop() else { break };
-            self.queued -= 1;
-            if self.expire(cx, request) {
+            // One that others wait for could end up behind them.
+            let first = self.queue.first().filter(|id| self.requests[id].spec.ancestors.is_empty());
+            let Some(request) = first.and_then(|_| self.queue.pop()) else { break };
+            self.left_queue(request);
+            if self.out_of_time_or_favour(cx, request) {
                 continue;
             }
             self.counters.prefetched += 1;
@@ -259,16 +311,20 @@ impl Pool {
         let worker = self.workers.get_mut(&worker_id).expect("only a known worker is chosen");
         let process_id = ProcessId { worker: worker_id, generation: worker.generation };
         worker.last_used = cx.now;
+        worker.last_turn = self.counters.assigned + 1;
         let process = worker.process_mut().expect("only a live worker is chosen");
         let request = self.requests.get_mut(&id).expect("only what has no outcome is assigned");
         request.attempt += 1;
         request.place = Place::Held(process_id);
         let prefetched = !process.may_have_started(process.held.len());
+        // A question that work overtakes has no verdict.
+        process.asked_if_well = None;
         process.held.push(Held {
             request: id,
             attempt: request.attempt,
             sent: cx.now,
             lease,
+            fingerprint: request.spec.fingerprint,
             hold: Hold::Live,
         });
         cx.push(Command::Assign {
@@ -284,6 +340,7 @@ impl Pool {
         }
         self.counters.assigned += 1;
         self.refresh(worker_id);
+        self.show(cx, worker_id, PhaseReason::Filled);
     }
 
     pub(crate) fn resolve(&mut self, cx: &mut Cx<'_>, request: RequestId, outcome: Outcome) {

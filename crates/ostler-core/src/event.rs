@@ -41,12 +41,21 @@ pub enum Event {
         answer: Answer,
         streamed: bool,
     },
+    /// The answer to `CheckHealth`.
+    HealthReported {
+        process: ProcessId,
+        well: bool,
+    },
     /// Some frame came after the last `Ping`.
     ProcessHeard {
         process: ProcessId,
     },
     /// The process asked to be replaced.
     RetireAsked {
+        process: ProcessId,
+    },
+    /// The process cannot be trusted any more: its memory or its device is in doubt.
+    ProcessTainted {
         process: ProcessId,
     },
     StreamClosed {
@@ -102,6 +111,25 @@ pub struct RequestSpec {
     /// The caller allows more than one execution.
     pub idempotent: bool,
     pub target: Target,
+    /// Of function and payload: the same request has the same.
+    pub fingerprint: u64,
+    /// Requests of this pool that wait for this one, if it was made by one of them.
+    pub ancestors: Vec<RequestId>,
+}
+
+impl RequestSpec {
+    /// A plain call to whoever is free.
+    pub fn until(deadline: Time) -> Self {
+        RequestSpec {
+            deadline,
+            priority: 0,
+            owner: 0,
+            idempotent: false,
+            target: Target::Any,
+            fingerprint: 0,
+            ancestors: Vec::new(),
+        }
+    }
 }
 
 /// Who may serve a request.
@@ -124,7 +152,7 @@ pub struct LeaseSpec {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// What the process says it can do at a time; the smaller of it and the setting holds.
+    /// What the process says it can do at a time.
     pub capacity: Option<u32>,
     /// Whether it answers pings.
     pub heartbeat: bool,
@@ -158,6 +186,8 @@ pub enum Answer {
 pub enum Exit {
     Code(i32),
     Signal(i32),
+    /// Killed by the kernel for want of memory.
+    OutOfMemory,
     /// Waited for by someone who could not say how it ended.
     Unknown,
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::command::{Command, Notice, Phase, StopReason};
+use crate::command::{Command, Notice, PhaseReason, StopReason};
 use crate::id::{ProcessId, WorkerId};
 use crate::pool::{Cx, Pool};
-use crate::process::{State, Step};
+use crate::process::Step;
 use crate::settings::Heartbeat;
 use crate::timers::Timer;
 
@@ -21,6 +21,7 @@ impl Pool {
                 if let Some(process) = worker.process_mut() {
                     process.heard = cx.now;
                     process.pinged = None;
+                    process.asked_if_well = None;
                 }
             }
         }
@@ -56,6 +57,10 @@ impl Pool {
         if missed == 0 {
             return;
         }
+        cx.notify(Notice::HeartbeatMissed { process: process_id, misses: missed });
+        if heartbeat.independent {
+            return;
+        }
         if process.held.is_empty() {
             if missed >= heartbeat.misses {
                 return self.stop(cx, id, StopReason::HeartbeatLost, Step::Kill);
@@ -70,26 +75,24 @@ impl Pool {
     fn degrade(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
         let worker = self.workers.get_mut(&id.worker).expect("its heartbeat is due");
         let process = worker.process_mut().expect("its heartbeat is due");
-        let from = process.phase();
-        process.state = State::Serving { degraded: true };
-        Self::note_phase(cx, id, from, Phase::Degraded);
+        process.silent = true;
         self.refresh(id.worker);
+        self.show(cx, id.worker, PhaseReason::HeartbeatMissed);
     }
 
     pub(crate) fn on_process_heard(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
         let Some(worker) = self.current(cx, id) else { return };
         let process = worker.process_mut().expect("checked by `current`");
+        if process.exited() {
+            return self.stale(cx, id);
+        }
         process.heard = cx.now;
         process.pinged = None;
         process.unresponsive = false;
-        let was_mute = std::mem::take(&mut process.mute);
-        if process.state == (State::Serving { degraded: true }) {
-            process.state = State::Serving { degraded: false };
-            let to = process.phase();
-            Self::note_phase(cx, id, Phase::Degraded, to);
+        let was_silent = std::mem::take(&mut process.silent);
+        if std::mem::take(&mut process.mute) || was_silent {
             self.refresh(id.worker);
-        } else if was_mute {
-            self.refresh(id.worker);
+            self.show(cx, id.worker, PhaseReason::Heard);
         }
     }
 }

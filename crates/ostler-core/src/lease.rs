@@ -237,7 +237,7 @@ impl Pool {
         let leases = known.process().map_or_else(Vec::new, |process| process.leases.clone());
         for id in leases {
             while let Some(next) = self.next_for_place(id, worker) {
-                if !self.expire(cx, next) {
+                if !self.out_of_time_or_favour(cx, next) {
                     self.assign(cx, next, worker, Some(id));
                 }
             }
@@ -251,7 +251,7 @@ impl Pool {
             return None;
         }
         let next = place.waiting.pop_front()?;
-        self.queued -= 1;
+        self.left_queue(next);
         Some(next)
     }
 
@@ -269,7 +269,7 @@ impl Pool {
                 let last = places.iter().all(Option::is_none);
                 cx.push(Command::LosePlace { lease: id, place: at as u32 });
                 for request in waiting {
-                    self.queued -= 1;
+                    self.left_queue(request);
                     self.turn_away(cx, request, Refusal::NoSuchLease);
                 }
                 if last {

@@ -19,6 +19,7 @@
 mod answer;
 mod cancel;
 mod check;
+mod checkup;
 mod command;
 mod dispatch;
 mod event;
@@ -26,8 +27,10 @@ mod health;
 mod id;
 mod lease;
 mod life;
+mod nesting;
 mod pool;
 mod process;
+mod quarantine;
 mod queue;
 mod recovery;
 mod replace;
@@ -37,21 +40,23 @@ mod roster;
 mod settings;
 mod shutdown;
 mod status;
+mod strategy;
 mod supervise;
 mod time;
 mod timers;
 mod worker;
 
 pub use command::{
-    Change, Command, LeaseEnd, LossReason, Notice, Outcome, Phase, Refusal, Reply, Started,
-    StopReason, Waiting,
+    Change, CheckResult, Command, LeaseEnd, LossReason, Notice, Outcome, Phase, PhaseReason,
+    Refusal, Reply, Started, StopReason, Waiting,
 };
 pub use event::{
     Action, Answer, Event, Exit, LeaseSpec, Ready, Recording, RequestSpec, SpawnFailure, Target,
 };
 pub use id::{IdHasher, IdMap, LeaseId, OrderId, ProcessId, RecordId, RequestId, WorkerId};
-pub use pool::{Counters, Lifecycle, Pool, PoolView};
-pub use settings::{Backoff, Heartbeat, Settings};
+pub use pool::{Counters, Lifecycle, Occupancy, Pool, PoolView};
+pub use settings::{Admission, Backoff, CapacityFrom, Checkup, Heartbeat, Settings};
 pub use status::{Status, Trigger};
+pub use strategy::{Candidate, Rank, Ranking, Strategy};
 pub use time::Time;
 pub use worker::WorkerView;

@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
-use crate::command::{Command, LossReason, Notice, Outcome, Phase, Reply, Started, StopReason};
+use crate::command::{
+    Command, LossReason, Notice, Outcome, Phase, PhaseReason, Reply, Started, StopReason,
+};
 use crate::event::{Exit, Ready, SpawnFailure};
 use crate::id::{ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold, Process, State, Step};
 use crate::request::Past;
+use crate::settings::CapacityFrom;
 use crate::status::{Status, Trigger};
 use crate::timers::Timer;
 use crate::worker::Engine;
+
+/// Far more than one process can work on.
+const CAPACITY_MAX: u32 = 1 << 16;
 
 impl Pool {
     /// The worker is to have its next incarnation as soon as its batch comes.
@@ -43,6 +49,13 @@ impl Pool {
             self.starting += 1;
             self.timers.set(Timer::Process(id), cx.now.after(self.settings.start_timeout));
             cx.push(Command::Spawn { process });
+            cx.notify(Notice::PhaseChanged {
+                process,
+                from: None,
+                to: Phase::Starting,
+                reason: PhaseReason::Spawned,
+                after: Duration::ZERO,
+            });
             self.pace_batches(cx);
         }
     }
@@ -65,16 +78,22 @@ impl Pool {
         let reason = match process.state {
             State::Starting => None,
             State::Stopping { reason, .. } => Some(reason),
-            State::Serving { .. } | State::Exited { .. } => return self.stale(cx, id),
+            State::Serving | State::Exited { .. } => return self.stale(cx, id),
         };
         if process.was_ready {
             return self.stale(cx, id);
         }
-        let from = process.phase();
+        let (from, since) = process.shown;
         worker.engine = Engine::Parked;
         self.starting -= 1;
         self.timers.clear(Timer::Process(id.worker));
-        Self::note_phase(cx, id, from, Phase::Dead);
+        cx.notify(Notice::PhaseChanged {
+            process: id,
+            from: Some(from),
+            to: Phase::Dead,
+            reason: PhaseReason::SpawnFailed,
+            after: cx.now.since(since),
+        });
         self.refresh(id.worker);
         let exhausted = cause == SpawnFailure::Exhausted && reason.is_none();
         if exhausted && self.stage == Stage::Open && self.workers[&id.worker].in_service() {
@@ -86,25 +105,37 @@ impl Pool {
     }
 
     pub(crate) fn on_process_ready(&mut self, cx: &mut Cx<'_>, id: ProcessId, ready: Ready) {
-        let (capacity, prefetch) = (self.settings.capacity, self.settings.prefetch);
+        let (capacity, prefetch) = (self.capacity_of(ready), self.settings.prefetch);
         let Some(worker) = self.current(cx, id) else { return };
         let process = worker.process_mut().expect("checked by `current`");
         if process.state != State::Starting {
             return self.stale(cx, id);
         }
-        process.state = State::Serving { degraded: false };
-        process.capacity = ready.capacity.unwrap_or(capacity).clamp(1, capacity);
+        process.state = State::Serving;
+        process.capacity = capacity;
         process.prefetch = if ready.gives_back { prefetch } else { 0 };
         process.was_ready = true;
         process.heard = cx.now;
         process.heartbeat = ready.heartbeat;
-        Self::note_phase(cx, id, Phase::Starting, Phase::Ready);
         self.starting -= 1;
         self.timers.clear(Timer::Process(id.worker));
+        self.show(cx, id.worker, PhaseReason::Ready);
         self.begin_heartbeat(cx, id.worker);
+        self.begin_checkups(cx, id.worker);
         self.refresh(id.worker);
         self.note_readiness(cx, id.worker);
         self.launch(cx);
+    }
+
+    fn capacity_of(&self, ready: Ready) -> u32 {
+        let (ours, theirs) = (self.settings.capacity, ready.capacity);
+        let capacity = match self.settings.capacity_from {
+            CapacityFrom::Pool => ours,
+            CapacityFrom::Worker => theirs.unwrap_or(ours),
+            CapacityFrom::Min => theirs.map_or(ours, |theirs| theirs.min(ours)),
+        };
+        // Sums of them must stay numbers, whatever a worker boasts of.
+        capacity.clamp(1, CAPACITY_MAX)
     }
 
     fn note_readiness(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
@@ -136,15 +167,14 @@ impl Pool {
             State::Exited { .. } => return,
             State::Stopping { step: current, .. } if current >= step => return,
             State::Stopping { reason, .. } => reason,
-            State::Starting | State::Serving { .. } => {
+            State::Starting | State::Serving => {
                 cx.notify(Notice::Stopping { process: process_id, reason });
                 reason
             }
         };
-        let from = process.phase();
         process.state = State::Stopping { step, reason };
-        Self::note_phase(cx, process_id, from, Phase::Stopping);
         self.refresh(id);
+        self.show(cx, id, PhaseReason::Stopped(reason));
         self.enter_step(cx, id, step, reason);
     }
 
@@ -200,7 +230,7 @@ impl Pool {
         match process.map(|process| process.state) {
             Some(State::Starting) => self.stop(cx, id, StopReason::StartTimeout, Step::Kill),
             Some(State::Stopping { .. }) => self.next_step(cx, id),
-            Some(State::Serving { .. } | State::Exited { .. }) | None => {
+            Some(State::Serving | State::Exited { .. }) | None => {
                 unreachable!("its timer was cleared")
             }
         }
@@ -212,6 +242,18 @@ impl Pool {
 
     pub(crate) fn on_protocol_violated(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
         self.condemn(cx, id, StopReason::ProtocolViolation);
+    }
+
+    /// It finishes what it works on, and the next incarnation comes as after a crash.
+    pub(crate) fn on_process_tainted(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
+        let Some(worker) = self.current(cx, id) else { return };
+        match worker.process().expect("checked by `current`").state {
+            State::Starting | State::Serving => {
+                self.stop(cx, id.worker, StopReason::Tainted, Step::Drain);
+            }
+            State::Stopping { .. } => {}
+            State::Exited { .. } => self.stale(cx, id),
+        }
     }
 
     /// Nothing can be expected of this process any more.
@@ -235,16 +277,16 @@ impl Pool {
     ) {
         let Some(worker) = self.current(cx, id) else { return };
         let process = worker.process_mut().expect("checked by `current`");
-        let from = process.phase();
         let (reason, was_starting) = match process.state {
             State::Exited { .. } => return self.stale(cx, id),
             State::Starting => (None, true),
-            State::Serving { .. } => (None, false),
+            State::Serving => (None, false),
             State::Stopping { reason, .. } => (Some(reason), !process.was_ready),
         };
         process.state = State::Exited { exit, reason };
         let held = std::mem::take(&mut process.held);
         let leases = std::mem::take(&mut process.leases);
+        process.frozen = false;
         let capacity = process.capacity as usize;
         worker.last_exit = Some(exit);
         if was_starting {
@@ -252,9 +294,12 @@ impl Pool {
         }
         self.clear_process_timers(id.worker);
         self.refresh(id.worker);
-        Self::note_phase(cx, id, from, Phase::Dead);
+        self.show(cx, id.worker, PhaseReason::Exited);
         if reason.is_none_or(|reason| !reason.planned()) {
             cx.notify(Notice::Crashed { process: id, exit });
+        }
+        if reason.is_none() {
+            self.blame(cx, id, &held[..held.len().min(capacity)], exit);
         }
         for lease in leases {
             self.lose_place(cx, lease, id.worker);
@@ -263,6 +308,15 @@ impl Pool {
         for (position, held) in held.iter().enumerate() {
             let seen = streamed.contains(&held.request);
             self.lose(cx, held, position < capacity, seen, (exit, why));
+        }
+    }
+
+    /// Only what ran alone can be said to have been the cause.
+    fn blame(&mut self, cx: &mut Cx<'_>, process: ProcessId, running: &[Held], exit: Exit) {
+        let [alone] = running else { return };
+        let period = self.settings.quarantine;
+        if exit.own() && self.quarantine.blame(cx.now, alone.fingerprint, exit, period) {
+            cx.notify(Notice::Quarantined { request: alone.request, process, exit });
         }
     }
 
@@ -291,8 +345,11 @@ impl Pool {
             && request.tries < self.settings.attempts_max
             && self.stage == Stage::Open;
         if again {
-            self.counters.retried += 1;
             self.requeue(cx, id);
+            if self.requests.contains_key(&id) {
+                self.counters.retried += 1;
+                cx.notify(Notice::Retried { request: id, lost: true });
+            }
         } else {
             self.resolve(cx, id, Outcome::Lost { exit, reason, started: Started::Unknown });
         }
@@ -338,9 +395,13 @@ impl Pool {
     }
 
     pub(crate) fn clear_process_timers(&mut self, id: WorkerId) {
-        for timer in
-            [Timer::Process(id), Timer::Grace(id), Timer::Heartbeat(id), Timer::Patience(id)]
-        {
+        for timer in [
+            Timer::Process(id),
+            Timer::Grace(id),
+            Timer::Heartbeat(id),
+            Timer::Checkup(id),
+            Timer::Patience(id),
+        ] {
             self.timers.clear(timer);
         }
     }

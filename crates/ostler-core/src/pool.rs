@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use crate::command::{Command, Notice, Phase};
+use crate::command::{Command, Notice, PhaseReason};
 use crate::event::Event;
 use crate::id::{IdMap, LeaseId, ProcessId, RequestId, WorkerId};
 use crate::lease::Lease;
 use crate::process::Process;
+use crate::quarantine::Quarantine;
 use crate::queue::FairQueue;
 use crate::request::{Place, Request};
 use crate::restart::{Breaker, Restarts};
@@ -35,6 +36,11 @@ pub struct Pool {
     pub(crate) queued: usize,
     /// Moving average of how long a worker takes for a request.
     pub(crate) service: Duration,
+    /// It is more than a first guess.
+    pub(crate) service_known: bool,
+    /// Queued requests that were made by one that waits for them.
+    pub(crate) nested: BTreeSet<RequestId>,
+    pub(crate) quarantine: Quarantine,
 
     pub(crate) leases: BTreeMap<LeaseId, Lease>,
     pub(crate) waiting_leases: BTreeSet<LeaseId>,
@@ -64,6 +70,15 @@ pub(crate) enum Stage {
     Open,
     Draining,
     Stopped,
+}
+
+/// How full a pool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occupancy {
+    /// It has no worker that serves.
+    Idle,
+    Active,
+    AtCapacity,
 }
 
 /// A pool as others see it.
@@ -98,6 +113,11 @@ pub struct PoolView {
     pub queued: usize,
     pub oldest_waits: Duration,
     pub ready: usize,
+    /// Places of the workers that serve.
+    pub capacity: u32,
+    /// How many of them are in use.
+    pub running: u32,
+    pub occupancy: Occupancy,
     pub leases: usize,
     pub service: Duration,
     pub counters: Counters,
@@ -125,6 +145,10 @@ impl Pool {
             restarts: Restarts::new(settings.seed),
             // No prefetch before the first calls have shown that they are short.
             service: settings.prefetch_below,
+            service_known: false,
+            nested: BTreeSet::new(),
+            quarantine: Quarantine::default(),
+            roster: Roster::new(settings.strategy.clone()),
             settings,
             stage: Stage::New,
             workers: BTreeMap::new(),
@@ -136,7 +160,6 @@ impl Pool {
             queued: 0,
             leases: BTreeMap::new(),
             waiting_leases: BTreeSet::new(),
-            roster: Roster::default(),
             timers: Timers::default(),
             start_queue: VecDeque::new(),
             starting: 0,
@@ -175,6 +198,8 @@ impl Pool {
             Event::Answered { process, request, attempt, answer, streamed } => {
                 self.on_answered(cx, process, (request, attempt), answer, streamed);
             }
+            Event::HealthReported { process, well } => self.on_health_reported(cx, process, well),
+            Event::ProcessTainted { process } => self.on_process_tainted(cx, process),
             Event::ProcessHeard { process } => self.on_process_heard(cx, process),
             Event::RetireAsked { process } => self.on_retire_asked(cx, process),
             Event::StreamClosed { process } => self.on_stream_closed(cx, process),
@@ -204,6 +229,7 @@ impl Pool {
                 Timer::Process(worker) => self.on_process_timer(cx, worker),
                 Timer::Grace(worker) => self.on_grace_over(cx, worker),
                 Timer::Heartbeat(worker) => self.on_heartbeat_due(cx, worker),
+                Timer::Checkup(worker) => self.on_checkup_due(cx, worker),
                 Timer::Patience(worker) => self.on_patience_over(cx, worker),
                 Timer::Restart(worker) => self.on_restart_due(cx, worker),
                 Timer::Supervise(worker) => self.on_supervisor_timeout(cx, worker),
@@ -265,7 +291,21 @@ impl Pool {
     }
 
     pub fn view(&self, now: Time) -> PoolView {
+        let serving = || {
+            let regular = self.workers.values().filter(|worker| !worker.dedicated);
+            regular.filter_map(Worker::process).filter(|process| process.serving())
+        };
+        let capacity = serving().map(|process| process.capacity).sum();
+        let used = |process: &Process| (process.used() as u32).min(process.capacity);
+        let running = serving().map(used).sum();
         PoolView {
+            capacity,
+            running,
+            occupancy: match capacity {
+                0 => Occupancy::Idle,
+                _ if running >= capacity => Occupancy::AtCapacity,
+                _ => Occupancy::Active,
+            },
             lifecycle: self.lifecycle(),
             size: self.settings.size,
             queued: self.queued,
@@ -300,9 +340,18 @@ impl Pool {
         &self.settings
     }
 
-    pub(crate) fn note_phase(cx: &mut Cx<'_>, process: ProcessId, from: Phase, to: Phase) {
+    /// Tells of a change of phase, if there is one to tell of.
+    pub(crate) fn show(&mut self, cx: &mut Cx<'_>, id: WorkerId, reason: PhaseReason) {
+        let Some(worker) = self.workers.get_mut(&id) else { return };
+        let process_id = worker.process_id();
+        let Some(process) = worker.process_mut() else { return };
+        let to = process.phase();
+        let (from, since) = process.shown;
         if from != to {
-            cx.notify(Notice::PhaseChanged { process, from, to });
+            process.shown = (to, cx.now);
+            let after = cx.now.since(since);
+            let process = process_id;
+            cx.notify(Notice::PhaseChanged { process, from: Some(from), to, reason, after });
         }
     }
 }

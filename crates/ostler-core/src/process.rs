@@ -5,7 +5,7 @@
 //!       └───────────────────────────────▲                                    ▲
 //!       └─────────────── exit, from any of them ─────────────────────────────┘
 //! ```
-//! Ready, busy and degraded are read off a serving process, never stored beside it.
+//! Ready, busy and degraded are read off a serving process; `shown` only remembers what was told.
 
 use crate::command::{Phase, StopReason};
 use crate::event::Exit;
@@ -27,7 +27,13 @@ pub(crate) struct Process {
     /// The first ping since then.
     pub pinged: Option<Time>,
     pub heartbeat: bool,
+    /// It missed a heartbeat while it had nothing to do.
+    pub silent: bool,
     pub unresponsive: bool,
+    /// Checks that failed in a row.
+    pub failed_checks: u32,
+    /// A check is under way.
+    pub asked_if_well: Option<Time>,
     /// It asked to go: no new work, and a successor is on its way.
     pub leaving: bool,
     pub frozen: bool,
@@ -36,12 +42,14 @@ pub(crate) struct Process {
     pub last_answer: Time,
     /// It said that it is ready.
     pub was_ready: bool,
+    /// The phase that was last told of, and since when.
+    pub shown: (Phase, Time),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Starting,
-    Serving { degraded: bool },
+    Serving,
     Stopping { step: Step, reason: StopReason },
     Exited { exit: Exit, reason: Option<StopReason> },
 }
@@ -61,6 +69,7 @@ pub(crate) struct Held {
     pub attempt: u32,
     pub sent: Time,
     pub lease: Option<LeaseId>,
+    pub fingerprint: u64,
     pub hold: Hold,
 }
 
@@ -75,6 +84,13 @@ pub(crate) enum Hold {
     },
 }
 
+impl Hold {
+    /// Somebody still wants its answer.
+    pub fn waited_for(self) -> bool {
+        !matches!(self, Hold::Abandoned { .. })
+    }
+}
+
 impl Process {
     pub fn starting(generation: u32, capacity: u32, now: Time) -> Self {
         Process {
@@ -87,33 +103,53 @@ impl Process {
             heard: now,
             pinged: None,
             heartbeat: false,
+            silent: false,
             unresponsive: false,
+            failed_checks: 0,
+            asked_if_well: None,
             leaving: false,
             frozen: false,
             mute: false,
             last_answer: now,
             was_ready: false,
+            shown: (Phase::Starting, now),
         }
     }
 
     pub fn phase(&self) -> Phase {
         match self.state {
             State::Starting => Phase::Starting,
-            State::Serving { degraded: true } => Phase::Degraded,
-            State::Serving { .. } if self.held.len() >= self.capacity as usize => Phase::Busy,
-            State::Serving { .. } => Phase::Ready,
+            State::Serving if self.degraded() => Phase::Degraded,
+            State::Serving if self.held.len() >= self.capacity as usize => Phase::Busy,
+            State::Serving => Phase::Ready,
             State::Stopping { .. } => Phase::Stopping,
             State::Exited { .. } => Phase::Dead,
         }
     }
 
+    pub fn stopping(&self) -> Option<StopReason> {
+        match self.state {
+            State::Stopping { reason, .. } => Some(reason),
+            State::Exited { reason, .. } => reason,
+            State::Starting | State::Serving => None,
+        }
+    }
+
     pub fn serving(&self) -> bool {
-        matches!(self.state, State::Serving { .. })
+        self.state == State::Serving
+    }
+
+    pub fn exited(&self) -> bool {
+        matches!(self.state, State::Exited { .. })
+    }
+
+    pub fn degraded(&self) -> bool {
+        self.silent || self.failed_checks > 0
     }
 
     /// It works and may be given work, as far as it is concerned.
     pub fn well(&self) -> bool {
-        self.state == (State::Serving { degraded: false }) && !self.leaving && !self.mute
+        self.serving() && !self.degraded() && !self.leaving && !self.mute
     }
 
     /// Places in use: requests outside leases, and the places of leases.
@@ -135,6 +171,6 @@ impl Process {
     }
 
     pub fn has_live_work(&self) -> bool {
-        self.held.iter().any(|held| !matches!(held.hold, Hold::Abandoned { .. }))
+        self.held.iter().any(|held| held.hold.waited_for())
     }
 }

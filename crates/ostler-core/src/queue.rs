@@ -62,6 +62,19 @@ impl FairQueue {
         lanes.filter_map(|lane| lane.waiting.first()).min().copied()
     }
 
+    /// The one that `pop` would take.
+    pub fn first(&self) -> Option<RequestId> {
+        let (_, band) = self.bands.first_key_value()?;
+        let (_, owner) = band.turns.first_key_value()?;
+        band.lanes[owner].waiting.first().copied()
+    }
+
+    /// How many of this priority or a higher one wait. Looks at each owner.
+    pub fn len_before(&self, priority: i8) -> usize {
+        let before = self.bands.range(..=Reverse(priority)).map(|(_, band)| band);
+        before.flat_map(|band| band.lanes.values()).map(|lane| lane.waiting.len()).sum()
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

@@ -4,7 +4,7 @@
 use crate::command::{Command, Reply, StopReason};
 use crate::id::{OrderId, ProcessId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
-use crate::process::Step;
+use crate::process::{State, Step};
 use crate::restart::Breaker;
 use crate::status::Status;
 use crate::worker::Worker;
@@ -52,8 +52,11 @@ impl Pool {
 
     pub(crate) fn on_retire_asked(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
         let Some(worker) = self.current(cx, id) else { return };
-        if !worker.process().expect("checked by `current`").serving() {
-            return;
+        match worker.process().expect("checked by `current`").state {
+            State::Serving => {}
+            // On its way out already.
+            State::Stopping { .. } => return,
+            State::Starting | State::Exited { .. } => return self.stale(cx, id),
         }
         let dedicated = worker.dedicated;
         // Under an open breaker nobody takes its place soon: it serves on until then.

@@ -1,18 +1,17 @@
 //! Which workers are open, in the order in which they should be chosen. An index over the
 //! workers: `refresh` after every change of one of them, `check` finds a forgotten call.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{IdMap, WorkerId};
-use crate::time::Time;
+use crate::strategy::{Rank, Strategy};
 use crate::worker::{Openness, Worker};
 
-/// Least loaded first; among equals the most recently used, so that spare ones go cold.
-type OpenKey = (u32, Reverse<Time>, WorkerId);
+type OpenKey = (Rank, WorkerId);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Roster {
+    strategy: Strategy,
     open: BTreeSet<OpenKey>,
     prefetch: BTreeSet<(u32, WorkerId)>,
     entries: IdMap<WorkerId, Entry>,
@@ -25,8 +24,17 @@ enum Entry {
 }
 
 impl Roster {
+    pub fn new(strategy: Strategy) -> Self {
+        Roster {
+            strategy,
+            open: BTreeSet::new(),
+            prefetch: BTreeSet::new(),
+            entries: IdMap::default(),
+        }
+    }
+
     pub fn refresh(&mut self, worker: &Worker) {
-        let entry = entry_of(worker);
+        let entry = self.entry_of(worker);
         let old = match entry {
             Some(entry) => self.entries.insert(worker.id, entry),
             None => self.entries.remove(&worker.id),
@@ -47,11 +55,11 @@ impl Roster {
     }
 
     pub fn best(&self) -> Option<WorkerId> {
-        self.open.first().map(|(_, _, id)| *id)
+        self.open.first().map(|(_, id)| *id)
     }
 
     pub fn open(&self) -> impl Iterator<Item = WorkerId> + '_ {
-        self.open.iter().map(|(_, _, id)| *id)
+        self.open.iter().map(|(_, id)| *id)
     }
 
     pub fn open_count(&self) -> usize {
@@ -65,7 +73,7 @@ impl Roster {
 
     pub fn check(&self, workers: &BTreeMap<WorkerId, Worker>) -> Result<(), String> {
         for worker in workers.values() {
-            let (is, should) = (self.entries.get(&worker.id).copied(), entry_of(worker));
+            let (is, should) = (self.entries.get(&worker.id).copied(), self.entry_of(worker));
             if is != should {
                 return Err(format!("roster has {is:?} for {:?}, not {should:?}", worker.id));
             }
@@ -76,12 +84,14 @@ impl Roster {
         }
         Ok(())
     }
-}
 
-fn entry_of(worker: &Worker) -> Option<Entry> {
-    match worker.openness() {
-        Openness::Closed => None,
-        Openness::Prefetch { used } => Some(Entry::Prefetch(used, worker.id)),
-        Openness::Open { load } => Some(Entry::Open((load, Reverse(worker.last_used), worker.id))),
+    fn entry_of(&self, worker: &Worker) -> Option<Entry> {
+        match worker.openness() {
+            Openness::Closed => None,
+            Openness::Prefetch { used } => Some(Entry::Prefetch(used, worker.id)),
+            Openness::Open(candidate) => {
+                Some(Entry::Open((self.strategy.rank(&candidate), worker.id)))
+            }
+        }
     }
 }

@@ -2,15 +2,22 @@
 
 use std::time::Duration;
 
+use crate::strategy::Strategy;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Workers that the pool keeps.
     pub size: u32,
     /// Requests that one process works on at a time.
     pub capacity: u32,
+    pub capacity_from: CapacityFrom,
     /// Workers made by order, beside `size`.
     pub dedicated_max: u32,
 
+    /// Which of the open workers is chosen.
+    pub strategy: Strategy,
+
+    pub admission: Admission,
     pub queue_max: u32,
     pub queue_timeout: Duration,
     /// Requests that may lie in a worker's stream behind those it works on.
@@ -35,6 +42,8 @@ pub struct Settings {
     /// A worker with load that is silent this long is killed; never, if unset.
     pub hang_timeout: Option<Duration>,
 
+    pub checkup: Option<Checkup>,
+
     pub backoff: Backoff,
     /// Unplanned restarts within `restart_period` beyond which the breaker opens.
     pub restart_max: u32,
@@ -45,6 +54,9 @@ pub struct Settings {
     pub attempts_max: u32,
     /// Wait before the second attempt after a retryable error; doubled for each further one.
     pub retry_delay: Duration,
+
+    /// How long a request is refused that killed two processes; zero for never.
+    pub quarantine: Duration,
 
     /// After this long a waiting lease gets every place that comes free.
     pub gang_patience: Duration,
@@ -62,6 +74,39 @@ pub struct Heartbeat {
     pub timeout: Duration,
     pub misses: u32,
     pub initial_delay: Duration,
+    /// Misses are told of and nothing else comes of them.
+    pub independent: bool,
+}
+
+/// Active checks of workers with nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Checkup {
+    pub interval: Duration,
+    pub timeout: Duration,
+    /// The wait before the next check after one that failed.
+    pub again: Duration,
+    /// Failures in a row after which the process is replaced.
+    pub failures: u32,
+}
+
+/// Whose word on a worker's capacity counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CapacityFrom {
+    Pool,
+    Worker,
+    /// The smaller of both.
+    #[default]
+    Min,
+}
+
+/// Who is let into the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Admission {
+    /// Everybody, as long as there is room.
+    #[default]
+    Queue,
+    /// Only those who would be done before their deadline, as far as can be told.
+    Deadline,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +128,10 @@ impl Settings {
         Settings {
             size,
             capacity: 1,
+            capacity_from: CapacityFrom::Min,
             dedicated_max: 10,
+            strategy: Strategy::LeastLoaded,
+            admission: Admission::Queue,
             queue_max: 1_000,
             queue_timeout: Duration::from_secs(10),
             prefetch: 1,
@@ -101,8 +149,15 @@ impl Settings {
                 timeout: Duration::from_secs(10),
                 misses: 3,
                 initial_delay: Duration::ZERO,
+                independent: false,
             }),
             hang_timeout: None,
+            checkup: Some(Checkup {
+                interval: Duration::from_secs(30),
+                timeout: Duration::from_secs(5),
+                again: Duration::from_secs(5),
+                failures: 3,
+            }),
             backoff: Backoff {
                 first: Duration::from_millis(200),
                 max: Duration::from_secs(30),
@@ -113,6 +168,7 @@ impl Settings {
             restart_cooldown: Duration::from_secs(30),
             attempts_max: 3,
             retry_delay: Duration::from_millis(50),
+            quarantine: Duration::from_secs(60),
             gang_patience: Duration::from_secs(5),
             leases_max: 1_000,
             record_retry: Duration::from_millis(200),

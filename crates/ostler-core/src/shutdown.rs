@@ -75,7 +75,7 @@ impl Pool {
         let step = match process.state {
             _ if now => Step::Kill,
             State::Starting => Step::Term,
-            State::Serving { .. } => Step::Drain,
+            State::Serving => Step::Drain,
             State::Stopping { .. } | State::Exited { .. } => return,
         };
         self.stop(cx, id, StopReason::Shutdown, step);

@@ -348,6 +348,7 @@ impl Pool {
             Engine::Live(process) if process.frozen => {
                 process.frozen = false;
                 process.heard = cx.now;
+                process.asked_if_well = None;
                 cx.push(Command::Thaw { process: process_id });
             }
             Engine::Live(_) | Engine::Waiting | Engine::Queued => {}
@@ -398,12 +399,13 @@ impl Pool {
         self.open_breaker_if_probe_died(cx, id);
         self.refuse_if_failed(cx);
         self.replenish(cx);
+        self.refuse_circles(cx);
     }
 
     fn refuse_own(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         let Some(queue) = self.own.remove(&id) else { return };
         for request in queue.iter() {
-            self.queued -= 1;
+            self.left_queue(request);
             self.turn_away(cx, request, Refusal::WorkerNotServing);
         }
     }

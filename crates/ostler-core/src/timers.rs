@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     /// A cancelled request that its worker should have let go of.
     Grace(WorkerId),
     Heartbeat(WorkerId),
+    /// The next active check, or the end of the wait for one.
+    Checkup(WorkerId),
     /// A prefetched request that has waited behind a long one.
     Patience(WorkerId),
     /// The end of a backoff, or of a pause for want of resources.

@@ -1,10 +1,11 @@
 //! One place in the pool: a durable identity with a status, and what it runs on.
 
-use crate::command::{Change, Phase};
+use crate::command::{Change, Phase, StopReason};
 use crate::event::Exit;
 use crate::id::{OrderId, ProcessId, RequestId, WorkerId};
 use crate::process::{Hold, Process};
 use crate::status::{Status, Trigger};
+use crate::strategy::Candidate;
 use crate::time::Time;
 
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Worker {
     pub crashes: u32,
     pub last_exit: Option<Exit>,
     pub last_used: Time,
+    /// Requests that the pool had given out when this one was last given one.
+    pub last_turn: u64,
     pub answered: u64,
     pub paused_by_system: bool,
     /// The worker that takes over from this one, once it is ready.
@@ -70,9 +73,7 @@ pub(crate) enum Openness {
     Prefetch {
         used: u32,
     },
-    Open {
-        load: u32,
-    },
+    Open(Candidate),
 }
 
 impl Worker {
@@ -89,6 +90,7 @@ impl Worker {
             crashes: 0,
             last_exit: None,
             last_used: now,
+            last_turn: 0,
             answered: 0,
             paused_by_system: false,
             successor: None,
@@ -157,7 +159,14 @@ impl Worker {
         }
         let used = process.used() as u32;
         if used < process.capacity {
-            Openness::Open { load: used }
+            Openness::Open(Candidate {
+                id: self.id,
+                load: used,
+                capacity: process.capacity,
+                last_used: self.last_used,
+                last_turn: self.last_turn,
+                answered: self.answered,
+            })
         } else if process.leases.is_empty() && used < process.capacity + process.prefetch {
             Openness::Prefetch { used }
         } else {
@@ -183,7 +192,10 @@ impl Worker {
             crashes: self.crashes,
             last_exit: self.last_exit,
             unresponsive: process.is_some_and(|process| process.unresponsive),
+            failed_checks: process.map_or(0, |process| process.failed_checks),
+            stopping: process.and_then(Process::stopping),
             retiring: self.retiring,
+            last_used: self.last_used,
         }
     }
 }
@@ -205,5 +217,9 @@ pub struct WorkerView {
     pub crashes: u32,
     pub last_exit: Option<Exit>,
     pub unresponsive: bool,
+    pub failed_checks: u32,
+    /// Why it is on its way out.
+    pub stopping: Option<StopReason>,
     pub retiring: bool,
+    pub last_used: Time,
 }

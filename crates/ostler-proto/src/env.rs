@@ -22,3 +22,9 @@ pub const GENERATION: &str = "OSTLER_GENERATION";
 pub const MAX_FRAME: &str = "OSTLER_MAX_FRAME";
 /// Longest line, in bytes, without its newline.
 pub const MAX_LINE: &str = "OSTLER_MAX_LINE";
+/// How the worker is to run its handlers: `process`, `thread` or `async`.
+pub const PROFILE: &str = "OSTLER_PROFILE";
+/// How many requests at a time the pool wants of the worker.
+pub const CAPACITY: &str = "OSTLER_CAPACITY";
+/// What a threaded worker does about handlers that are not declared safe: `off`, `warn`, `refuse`.
+pub const THREAD_SAFETY: &str = "OSTLER_THREAD_SAFETY";

@@ -68,6 +68,8 @@ pub enum FromWorker {
     /// Replace me; what I have not started goes elsewhere.
     Retire {
         reason: String,
+        /// My memory or my device is in doubt.
+        tainted: bool,
     },
     Call(Box<Call>),
     TraceResult {
@@ -126,7 +128,7 @@ impl Codec for FromWorker {
             Kind::Progress => FromWorker::Progress { id, body: parts.body()? },
             Kind::Log => FromWorker::Log(Box::new(log_from(&parts)?)),
             Kind::Metric => FromWorker::Metric(Box::new(parts.required_meta()?)),
-            Kind::Retire => FromWorker::Retire { reason: reason_from(&parts)? },
+            Kind::Retire => retire_from(&parts)?,
             Kind::Call => FromWorker::Call(Box::new(call_from(parts)?)),
             Kind::TraceResult => FromWorker::TraceResult { nonce: id, text: text_from(&parts)? },
             other => Self::unknown(other.name().to_owned()),
@@ -181,7 +183,11 @@ impl Codec for FromWorker {
                 draft.meta(Meta::Log(log))
             }
             FromWorker::Metric(metric) => Draft::new(Kind::Metric).meta(Meta::Metric(metric)),
-            FromWorker::Retire { reason } => Draft::new(Kind::Retire).meta(reason_meta(reason)),
+            FromWorker::Retire { reason, tainted } => {
+                let reason = Some(Cow::Borrowed(reason.as_str()));
+                let meta = Meta::Reason(ReasonMeta { reason, tainted: *tainted });
+                Draft::new(Kind::Retire).meta(meta)
+            }
             FromWorker::Call(call) => call_draft(call, wire),
             FromWorker::TraceResult { nonce, text } => {
                 let text = Cow::Borrowed(text.as_str());
@@ -222,8 +228,13 @@ fn reason_from(parts: &Parts<'_>) -> Result<String, Violation> {
     Ok(parts.meta::<ReasonText>()?.reason.unwrap_or_default())
 }
 
+fn retire_from(parts: &Parts<'_>) -> Result<FromWorker, Violation> {
+    let ReasonText { reason, tainted } = parts.meta()?;
+    Ok(FromWorker::Retire { reason: reason.unwrap_or_default(), tainted })
+}
+
 fn reason_meta(reason: &str) -> Meta<'_> {
-    Meta::Reason(ReasonMeta { reason: Some(Cow::Borrowed(reason)) })
+    Meta::Reason(ReasonMeta { reason: Some(Cow::Borrowed(reason)), tainted: false })
 }
 
 fn log_from(parts: &Parts<'_>) -> Result<Log, Violation> {

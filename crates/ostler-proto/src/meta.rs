@@ -111,6 +111,8 @@ pub(crate) struct SessionMeta<'a> {
 pub(crate) struct ReasonMeta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) tainted: bool,
 }
 
 /// [`ReasonMeta`] as read: reasons are for people.
@@ -118,6 +120,8 @@ pub(crate) struct ReasonMeta<'a> {
 pub(crate) struct ReasonText {
     #[serde(default, deserialize_with = "lossy_option")]
     pub(crate) reason: Option<String>,
+    #[serde(default)]
+    pub(crate) tainted: bool,
 }
 
 #[derive(Debug, Serialize)]

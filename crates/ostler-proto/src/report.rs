@@ -35,6 +35,10 @@ pub struct WorkerError {
 impl WorkerError {
     pub const APPLICATION_ERROR: &str = "application_error";
     pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
+    /// The payload is not JSON.
+    pub const MALFORMED: &str = "malformed";
+    /// Somebody else is inside the function, and it does not allow for two.
+    pub const THREAD_UNSAFE: &str = "thread_unsafe";
     pub const FUNCTION_NOT_FOUND: &str = "function_not_found";
 }
 

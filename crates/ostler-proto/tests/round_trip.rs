@@ -156,7 +156,8 @@ fn from_worker() -> impl Strategy<Value = FromWorker> {
         }),
         (any::<u64>(), any::<String>())
             .prop_map(|(nonce, text)| FromWorker::TraceResult { nonce, text }),
-        any::<String>().prop_map(|reason| FromWorker::Retire { reason }),
+        (any::<String>(), any::<bool>())
+            .prop_map(|(reason, tainted)| FromWorker::Retire { reason, tainted }),
         call(),
     ]
 }

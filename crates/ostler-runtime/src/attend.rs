@@ -8,11 +8,12 @@ use std::time::Duration;
 use ostler_core::{Action, Event, Exit as CoreExit, OrderId, ProcessId, SpawnFailure};
 use tokio::task::JoinSet;
 
+use crate::chronicle::EndOfProcess;
 use crate::containment::{Cause, Contained, Exit, Report, SpawnError};
 use crate::driver::Driver;
 use crate::failure::describe_exit;
 use crate::link::Link;
-use crate::output::{self, Output};
+use crate::output::{self, Stream};
 use crate::reader;
 use crate::rendezvous::Rendezvous;
 
@@ -104,6 +105,9 @@ struct Attendance {
     captures: JoinSet<()>,
     others: JoinSet<()>,
     reports: crate::containment::Reports,
+    usage: Option<EndOfProcess>,
+    /// Processes that the kernel had killed for want of memory when this one came.
+    oom_kills: u64,
 }
 
 impl Attendance {
@@ -114,7 +118,7 @@ impl Attendance {
         rendezvous: Option<Rendezvous>,
     ) {
         let name: Arc<str> = driver.launcher.name(process).into();
-        let output = Arc::new(Output::default());
+        let output = driver.output_of(process);
         let link = Arc::new(Link::new(
             process,
             Arc::clone(&name),
@@ -130,11 +134,17 @@ impl Attendance {
             captures: JoinSet::new(),
             others: JoinSet::new(),
             reports: contained.reports,
+            usage: None,
+            oom_kills: oom_kills(),
             driver,
         };
-        for (pipe, stderr) in [(contained.stdout, false), (contained.stderr, true)] {
-            let (name, output) = (Arc::clone(&name), Arc::clone(&output));
-            attendance.captures.spawn(output::capture(pipe, name, stderr, output));
+        let pipes = [(contained.stdout, Stream::Stdout), (contained.stderr, Stream::Stderr)];
+        for (pipe, stream) in pipes {
+            let (driver, link) = (Arc::clone(&attendance.driver), Arc::clone(&link));
+            let current = move || link.alone().map(|exchange| driver.name_of(&exchange));
+            let (generation, output) = (process.generation, Arc::clone(&output));
+            let capture = output::capture(pipe, stream, generation, output, current);
+            attendance.captures.spawn(capture);
         }
         attendance.driver.link_up(&link);
         if attendance.driver.launcher.is_condemned(process) {
@@ -185,7 +195,7 @@ impl Attendance {
             }
         }
         self.driver.unlink(self.link.process);
-        self.driver.report(Event::ProcessCleared { process: self.link.process });
+        self.driver.cleared(self.link.process, self.usage);
     }
 
     async fn on_exited(&mut self, exit: Exit) {
@@ -196,8 +206,15 @@ impl Attendance {
         let captures = async { while self.captures.join_next().await.is_some() {} };
         drop(tokio::time::timeout(OUTPUT_FOLLOWS, captures).await);
         self.others.abort_all();
+        self.usage = exit.usage.map(|usage| EndOfProcess {
+            cpu_seconds: (usage.user_micros + usage.system_micros) as f64 / 1e6,
+            max_rss: usage.max_rss_kib << 10,
+        });
         let exit = match exit.cause {
             Cause::Code(code) => CoreExit::Code(code),
+            Cause::Signal { number: libc::SIGKILL, .. } if oom_kills() > self.oom_kills => {
+                CoreExit::OutOfMemory
+            }
             Cause::Signal { number, .. } => CoreExit::Signal(number),
             Cause::Unknown => CoreExit::Unknown,
         };
@@ -215,12 +232,20 @@ impl Attendance {
         let launcher = &self.driver.launcher;
         let program = launcher.program();
         let mut why = format!("`{program}` {} before it was ready", describe_exit(exit));
-        for line in self.link.output.tail(LAST_WORDS) {
+        for line in self.link.any_words(LAST_WORDS) {
             why.push_str("\n  ");
             why.push_str(&line);
         }
         launcher.note_failure(why);
     }
+}
+
+/// How many processes of this machine the kernel has killed for want of memory so far. A SIGKILL
+/// while that number rose was most likely one of them.
+fn oom_kills() -> u64 {
+    let counters = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let kills = counters.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    kills.and_then(|kills| kills.trim().parse().ok()).unwrap_or(0)
 }
 
 async fn sleep_until(at: Option<tokio::time::Instant>) {

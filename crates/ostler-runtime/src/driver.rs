@@ -7,20 +7,27 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use ostler_core::{
-    Command, Event, IdMap, Notice, OrderId, Outcome, Pool as Core, ProcessId, Recording, Refusal,
-    Reply, RequestId, Settings, Time,
+    CheckResult, Command, Event, IdMap, LeaseId, LeaseSpec, Notice, OrderId, Outcome, Pool as Core,
+    ProcessId, Recording, Refusal, Reply, RequestId, Settings, StopReason, Time,
 };
+use ostler_proto::{Call as WorkerCall, Metric};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::chronicle::{CancelledBy, Chronicle, EndOfProcess, Ended};
 use crate::clock::Clock;
-use crate::exchange::Exchange;
+use crate::directory::Directory;
+use crate::events::EventLog;
+use crate::exchange::{Began, Exchange};
 use crate::failure::{CallError, Failure, Refused};
-use crate::journal::Journal;
 use crate::launcher::Launcher;
+use crate::lease::LeaseDesk;
 use crate::link::Link;
+use crate::naming;
+use crate::output::Output;
 use crate::trace::Trace;
 
 /// Lines of a dead worker's stderr that its callers get to see.
@@ -28,8 +35,12 @@ const STDERR_LINES: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct Driver {
+    /// Of this pool, in this process.
+    pub number: u64,
     pub clock: Clock,
     pub launcher: Launcher,
+    pub directory: Directory,
+    pub request_timeout: Duration,
     inner: Mutex<Inner>,
     /// The next deadline came nearer.
     rearm: Notify,
@@ -56,7 +67,9 @@ struct Inner {
     exchanges: IdMap<RequestId, Arc<Exchange>>,
     links: HashMap<ProcessId, Arc<Link>>,
     orders: IdMap<OrderId, oneshot::Sender<Reply>>,
-    journal: Journal,
+    leases: IdMap<LeaseId, LeaseDesk>,
+    next_lease: u64,
+    chronicle: Chronicle,
     armed: Option<Time>,
     trace: Option<Trace>,
 }
@@ -77,21 +90,44 @@ enum Act {
     Kill(Arc<Link>),
     Freeze(Arc<Link>),
     Thaw(Arc<Link>),
+    /// Find out why it is silent.
+    Examine(Arc<Link>),
+}
+
+/// What a driver is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub settings: Settings,
+    pub launcher: Launcher,
+    pub directory: Directory,
+    pub events: Arc<EventLog>,
+    pub request_timeout: Duration,
+    pub requests_kept: usize,
+    pub traced: bool,
 }
 
 impl Driver {
-    pub fn new(settings: Settings, launcher: Launcher, traced: bool) -> Arc<Self> {
-        let trace = traced.then(|| Trace::of(settings.clone()));
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let Parts { settings, launcher, directory, events, .. } = parts;
+        let trace = parts.traced.then(|| Trace::of(settings.clone()));
+        let clock = Clock::start();
+        let (pool, output) = (launcher.pool(), launcher.output());
+        let chronicle = Chronicle::new(pool, clock, events, output, parts.requests_kept);
         Arc::new_cyclic(|me| Driver {
-            clock: Clock::start(),
+            number: naming::next_pool(),
+            clock,
             launcher,
+            directory,
+            request_timeout: parts.request_timeout,
             inner: Mutex::new(Inner {
                 core: Core::new(settings),
                 commands: Vec::with_capacity(16),
                 exchanges: IdMap::default(),
                 links: HashMap::new(),
                 orders: IdMap::default(),
-                journal: Journal::default(),
+                leases: IdMap::default(),
+                next_lease: 1,
+                chronicle,
                 armed: None,
                 trace,
             }),
@@ -111,10 +147,19 @@ impl Driver {
         let mut after = Afterwards::default();
         {
             let mut inner = self.lock();
+            if let Some(id) = exchange.given_id() {
+                inner.chronicle.named.insert(id, exchange.id);
+            }
             inner.exchanges.insert(exchange.id, exchange);
             self.decide(&mut inner, event, &mut after);
         }
         self.carry_out(after);
+    }
+
+    /// A call that need not go as far as the core.
+    pub fn turn_away(&self, exchange: &Exchange, refused: Refused) {
+        let ended = exchange.finish(Err(CallError::Refused(refused)), self.clock.now());
+        self.lock().chronicle.ended(ended, || name_of(self.number, exchange));
     }
 
     pub fn report(&self, event: Event) {
@@ -143,6 +188,69 @@ impl Driver {
         receiver
     }
 
+    pub fn ask_for_lease(&self, desk: LeaseDesk, spec: LeaseSpec) -> LeaseId {
+        let lease = {
+            let mut inner = self.lock();
+            let lease = LeaseId(inner.next_lease);
+            inner.next_lease += 1;
+            inner.leases.insert(lease, desk);
+            lease
+        };
+        self.report(Event::LeaseRequested { lease, spec });
+        lease
+    }
+
+    pub fn forget_lease(&self, lease: LeaseId) {
+        self.lock().leases.remove(&lease);
+    }
+
+    /// Calls off a request on behalf of somebody who named it. False: it has its end.
+    pub fn cancel(&self, request: RequestId) -> bool {
+        let Some(exchange) = self.lock().exchanges.get(&request).cloned() else { return false };
+        exchange.note_cancel(CancelledBy::Order);
+        self.report(Event::CancelRequested { request });
+        true
+    }
+
+    /// The id by which a request is known outside.
+    pub fn name_of(&self, exchange: &Exchange) -> Arc<str> {
+        name_of(self.number, exchange)
+    }
+
+    /// The request that an id names, if it is one of this pool and not forgotten.
+    pub fn request_named(&self, id: &str) -> Option<RequestId> {
+        let inner = self.lock();
+        let chronicle = &inner.chronicle;
+        let given = chronicle.named.get(id).copied();
+        let given = given.or_else(|| chronicle.register.by_id(id).map(|record| record.number));
+        given.or_else(|| naming::request_of(self.number, id))
+    }
+
+    pub fn call_back(&self, link: &Arc<Link>, call: WorkerCall) {
+        let me = self.me.upgrade().expect("the driver is in use");
+        self.run(crate::callback::serve(me, Arc::clone(link), call));
+    }
+
+    pub fn note_progress(&self, link: &Link, exchange: &Exchange) {
+        let name = self.name_of(exchange);
+        if let Some(progress) = exchange.record().progress {
+            self.lock().chronicle.progress(link, name, progress.get());
+        }
+    }
+
+    pub fn note_metric(&self, metric: Metric) {
+        self.lock().chronicle.metric(metric);
+    }
+
+    pub fn output_of(&self, process: ProcessId) -> Arc<Output> {
+        Arc::clone(&self.lock().chronicle.dossier(process.worker).output)
+    }
+
+    pub fn cleared(&self, process: ProcessId, usage: Option<EndOfProcess>) {
+        self.lock().chronicle.cleared(process, usage);
+        self.report(Event::ProcessCleared { process });
+    }
+
     pub fn link_up(&self, link: &Arc<Link>) {
         self.lock().links.insert(link.process, Arc::clone(link));
     }
@@ -152,12 +260,22 @@ impl Driver {
         look(&inner.core, &inner.links)
     }
 
+    /// Looks at what is remembered; `live` are the requests without an end.
+    pub fn recall<T>(
+        &self,
+        recall: impl FnOnce(&Chronicle, &IdMap<RequestId, Arc<Exchange>>) -> T,
+    ) -> T {
+        let inner = self.lock();
+        recall(&inner.chronicle, &inner.exchanges)
+    }
+
     pub fn take_trace(&self) -> Option<Trace> {
         self.lock().trace.take()
     }
 
     fn decide(&self, inner: &mut Inner, event: Event, after: &mut Afterwards) {
         let now = self.clock.now();
+        inner.note_event(now, &event);
         let mut commands = std::mem::take(&mut inner.commands);
         match &mut inner.trace {
             None => inner.core.handle(now, event, &mut commands),
@@ -168,7 +286,7 @@ impl Driver {
         }
         let mut recorded = Vec::new();
         for command in commands.drain(..) {
-            self.perform(inner, command, after, &mut recorded);
+            self.perform(inner, now, command, after, &mut recorded);
         }
         inner.commands = commands;
         for event in recorded {
@@ -184,32 +302,46 @@ impl Driver {
     fn perform(
         &self,
         inner: &mut Inner,
+        now: Time,
         command: Command,
         after: &mut Afterwards,
         recorded: &mut Vec<Event>,
     ) {
         let link = |process: &ProcessId| inner.links.get(process).cloned();
         match command {
-            Command::Assign { request, attempt, process, deadline, tries, .. } => {
+            Command::Assign { request, attempt, process, tries, prefetched, .. } => {
                 let link = link(&process).expect("only a ready process is assigned to");
                 let exchange = Arc::clone(&inner.exchanges[&request]);
-                link.assign(exchange, attempt, deadline, tries);
+                link.assign(exchange, tries, Began { now, attempt, prefetched });
                 after.flush(link);
+            }
+            Command::Begin { request, .. } => {
+                if let Some(exchange) = inner.exchanges.get(&request) {
+                    exchange.moved_up(now);
+                }
             }
             Command::Cancel { request, process, withdraw, .. } => {
                 let flight = inner.exchanges.get(&request).and_then(|exchange| exchange.link());
                 let flight = flight.filter(|(link, _)| link.process == process);
                 after.cancel.extend(flight.map(|(link, wire_id)| (link, wire_id, withdraw)));
             }
-            Command::Resolve { request, outcome } => inner.resolve(request, outcome),
+            Command::Resolve { request, outcome } => {
+                inner.resolve(self.number, now, request, outcome);
+            }
             Command::Refuse { request, refusal } => {
                 let why = self.launcher.last_failure();
-                inner.refuse(request, refused(refusal, why));
+                inner.refuse(self.number, now, request, refused(refusal, why));
             }
             Command::Spawn { process } => after.acts.push(Act::Spawn(process)),
             Command::Ping { process } => {
                 if let Some(link) = link(&process) {
                     link.ping();
+                    after.flush(link);
+                }
+            }
+            Command::CheckHealth { process } => {
+                if let Some(link) = link(&process) {
+                    link.check_health();
                     after.flush(link);
                 }
             }
@@ -227,7 +359,7 @@ impl Driver {
             Command::Freeze { process } => after.acts.extend(link(&process).map(Act::Freeze)),
             Command::Thaw { process } => after.acts.extend(link(&process).map(Act::Thaw)),
             Command::Record { record, change } => {
-                inner.journal.note(record, change);
+                inner.chronicle.record(now, record, change);
                 recorded.push(Event::Recorded { record, result: Recording::Stored });
             }
             Command::Reply { order, reply } => {
@@ -235,24 +367,38 @@ impl Driver {
                     drop(waiting.send(reply));
                 }
             }
-            Command::Notify(notice) => self.announce(inner, &notice),
+            Command::Notify(notice) => self.announce(inner, now, &notice, after),
             Command::Stopped => {
+                inner.chronicle.stopped();
                 self.readiness.send_modify(|readiness| readiness.cleared = true);
             }
-            Command::Grant { .. }
-            | Command::RefuseLease { .. }
-            | Command::LosePlace { .. }
-            | Command::EndLease { .. } => unreachable!("nobody can ask for a lease yet"),
+            Command::Grant { lease, places } => {
+                let names = places.iter().map(|place| self.launcher.name(*place).into()).collect();
+                inner.answer_lease(lease, Ok(names));
+            }
+            Command::RefuseLease { lease, refusal } => inner.answer_lease(lease, Err(refusal)),
+            // Whoever calls on the lost place is told then.
+            Command::LosePlace { .. } => {}
+            Command::EndLease { lease, reason } => {
+                if let Some(desk) = inner.leases.get(&lease) {
+                    desk.end.send_replace(Some(reason));
+                }
+            }
         }
     }
 
-    fn announce(&self, inner: &mut Inner, notice: &Notice) {
+    fn announce(&self, inner: &mut Inner, now: Time, notice: &Notice, after: &mut Afterwards) {
+        let link = concerned(notice).and_then(|process| inner.links.get(&process)).cloned();
+        inner.chronicle.notice(now, notice, link.as_ref());
+        if let Some(link) = link.as_ref().filter(|_| tells_of_silence(notice)) {
+            after.acts.push(Act::Examine(Arc::clone(link)));
+        }
         let name = |process: &ProcessId| self.launcher.name(*process);
         match notice {
             Notice::FirstReady => self.readiness.send_modify(|ready| ready.first_ready = true),
             Notice::AllReady => self.readiness.send_modify(|ready| ready.all_ready = true),
             Notice::Crashed { process, exit } => {
-                let stderr = inner.links.get(process).map(|link| link.output.tail(3));
+                let stderr = link.map(|link| link.last_words(3));
                 tracing::warn!(worker = name(process), ?exit, ?stderr, "worker ended unplanned");
             }
             Notice::Stopping { process, reason } if !reason.planned() => {
@@ -265,6 +411,20 @@ impl Driver {
                 let pool = self.launcher.pool();
                 tracing::error!(pool, "workers keep failing; no new ones for restart_cooldown");
             }
+            Notice::Retried { request, lost } => {
+                if let Some(exchange) = inner.exchanges.get(request) {
+                    exchange.waits_again(now);
+                    inner.chronicle.retried(name_of(self.number, exchange), *lost);
+                }
+            }
+            Notice::Quarantined { process, exit, .. } => {
+                tracing::warn!(
+                    worker = name(process),
+                    ?exit,
+                    "a request has ended two processes; it is refused for a while"
+                );
+            }
+            Notice::PhaseChanged { .. } => {}
             other => tracing::debug!(?other),
         }
     }
@@ -297,6 +457,7 @@ impl Driver {
             Act::Kill(link) => self.run(async move { link.handle.sweep().await }),
             Act::Freeze(link) => drop(link.handle.freeze()),
             Act::Thaw(link) => drop(link.handle.thaw()),
+            Act::Examine(link) => link.examine(),
         }
     }
 
@@ -307,9 +468,17 @@ impl Driver {
         tasks.spawn(task);
     }
 
-    /// Nothing runs on behalf of this pool any more.
+    /// Nothing runs on behalf of this pool any more, and nobody waits for it.
     pub fn abort(&self) {
         self.tasks.lock().expect("no code panics here").abort_all();
+        let mut inner = self.lock();
+        inner.orders.clear();
+        inner.leases.clear();
+        let waiting: Vec<RequestId> = inner.exchanges.keys().copied().collect();
+        for request in waiting {
+            let gone = Refused::Pool(Refusal::ShuttingDown);
+            inner.refuse(self.number, self.clock.now(), request, gone);
+        }
     }
 
     /// Sends `DeadlineReached` when the core's next deadline has come.
@@ -344,16 +513,64 @@ impl Afterwards {
     }
 }
 
+/// The process that a notice is about.
+fn concerned(notice: &Notice) -> Option<ProcessId> {
+    match notice {
+        Notice::Crashed { process, .. }
+        | Notice::Unresponsive { process }
+        | Notice::HeartbeatMissed { process, .. }
+        | Notice::Stopping { process, .. }
+        | Notice::Checked { process, .. } => Some(*process),
+        _ => None,
+    }
+}
+
+/// Somebody does not answer: a look at the process may tell why, as long as it is there.
+fn tells_of_silence(notice: &Notice) -> bool {
+    match notice {
+        Notice::HeartbeatMissed { .. } | Notice::Unresponsive { .. } => true,
+        Notice::Checked { result, .. } => *result == CheckResult::TimedOut,
+        Notice::Stopping { reason, .. } => {
+            matches!(reason, StopReason::Hung | StopReason::HeartbeatLost)
+        }
+        _ => false,
+    }
+}
+
+fn name_of(pool: u64, exchange: &Exchange) -> Arc<str> {
+    exchange.given_id().unwrap_or_else(|| naming::made_id(pool, exchange.id).into())
+}
+
 impl Inner {
-    fn resolve(&mut self, request: RequestId, outcome: Outcome) {
+    fn note_event(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::ProcessHeard { process } => {
+                if let Some(link) = self.links.get(process) {
+                    self.chronicle.tally.note_heartbeat(link.since_ping(now));
+                }
+            }
+            Event::ShutdownRequested { .. } => self.chronicle.draining(),
+            _ => {}
+        }
+    }
+
+    fn answer_lease(&mut self, lease: LeaseId, answer: Result<Vec<Arc<str>>, Refusal>) {
+        if let Some(granted) = self.leases.get_mut(&lease).and_then(|desk| desk.granted.take()) {
+            drop(granted.send(answer));
+        }
+    }
+
+    fn resolve(&mut self, pool: u64, now: Time, request: RequestId, outcome: Outcome) {
         let Some(exchange) = self.exchanges.remove(&request) else { return };
-        match outcome {
-            Outcome::Answered => exchange.deliver_answer(),
+        let condition = || exchange.link().and_then(|(link, _)| link.condition());
+        let ended = match outcome {
+            Outcome::Answered => exchange.deliver_answer(now),
             Outcome::Cancelled { started } => {
-                exchange.finish(Err(Failure::Cancelled { started }.into()));
+                exchange.finish(Err(Failure::Cancelled { started }.into()), now)
             }
             Outcome::TimedOut { phase, started } => {
-                exchange.finish(Err(Failure::TimedOut { phase, started }.into()));
+                let condition = condition();
+                exchange.finish(Err(Failure::TimedOut { phase, started, condition }.into()), now)
             }
             Outcome::Lost { exit, reason, started } => {
                 let link = exchange.link().map(|(link, _)| link);
@@ -362,18 +579,29 @@ impl Inner {
                     exit,
                     reason,
                     started,
-                    stderr: link.map_or_else(Vec::new, |link| link.output.tail(STDERR_LINES)),
+                    stderr: link.map_or_else(Vec::new, |link| link.last_words(STDERR_LINES)),
                     chunks: exchange.delivered(),
+                    condition: condition(),
                 };
-                exchange.finish(Err(failure.into()));
+                exchange.finish(Err(failure.into()), now)
             }
+        };
+        self.remember(pool, &exchange, ended);
+    }
+
+    fn refuse(&mut self, pool: u64, now: Time, request: RequestId, refused: Refused) {
+        if let Some(exchange) = self.exchanges.remove(&request) {
+            let ended = exchange.finish(Err(CallError::Refused(refused)), now);
+            self.remember(pool, &exchange, ended);
         }
     }
 
-    fn refuse(&mut self, request: RequestId, refused: Refused) {
-        if let Some(exchange) = self.exchanges.remove(&request) {
-            exchange.finish(Err(CallError::Refused(refused)));
+    fn remember(&mut self, pool: u64, exchange: &Exchange, ended: Ended) {
+        if let Some((link, _)) = exchange.link() {
+            let outcome = ended.record.code.unwrap_or(crate::tally::OK);
+            self.chronicle.credit(link.process.worker, outcome);
         }
+        self.chronicle.ended(ended, || name_of(pool, exchange));
     }
 }
 

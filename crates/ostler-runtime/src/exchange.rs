@@ -5,18 +5,24 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use ostler_core::RequestId;
+use ostler_core::{Refusal, RequestId, Time};
 use ostler_proto::{Body, Credit};
+use serde_json::value::RawValue;
 
-use crate::failure::CallError;
+use crate::chronicle::{CancelledBy, Ended};
+use crate::failure::{CallError, Failure, Refused};
 use crate::link::Link;
+use crate::record::{RequestRecord, RequestState};
 
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub id: RequestId,
-    pub function: Box<str>,
+    pub function: Arc<str>,
     pub body: Body,
     pub stream: bool,
+    pub deadline: Time,
+    pub priority: i8,
+    pub owner: u64,
     pub details: Option<Box<Details>>,
     state: Mutex<State>,
 }
@@ -24,13 +30,18 @@ pub(crate) struct Exchange {
 /// What most calls do not have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Details {
-    pub request_id: Option<String>,
+    pub request_id: Option<Arc<str>>,
     pub traceparent: Option<String>,
     pub idempotent: bool,
+    /// The requests that wait for this one, oldest first: each with the number of its pool.
+    pub lineage: Vec<(u64, RequestId)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    record: RequestRecord,
+    attempt: u32,
+    cancelled_by: CancelledBy,
     chunks: VecDeque<Body>,
     buffered: usize,
     delivered: u64,
@@ -44,6 +55,7 @@ struct State {
     caller: Option<Waker>,
     reader: Option<Waker>,
     abandoned: bool,
+    continues: bool,
     /// Nothing is gained by letting its reader wait.
     unwaited: bool,
 }
@@ -62,14 +74,12 @@ pub enum Item {
 }
 
 impl Exchange {
-    pub fn new(
-        id: RequestId,
-        function: Box<str>,
-        body: Body,
-        stream: bool,
-        details: Option<Box<Details>>,
-    ) -> Self {
-        Exchange { id, function, body, stream, details, state: Mutex::default() }
+    pub fn new(id: RequestId, part: Part, details: Option<Box<Details>>, now: Time) -> Self {
+        let Part { function, body, stream, deadline, priority, owner } = part;
+        let name = details.as_ref().and_then(|details| details.request_id.clone());
+        let record = RequestRecord::new(id, name, Arc::clone(&function), now);
+        let state = Mutex::new(State::new(record));
+        Exchange { id, function, body, stream, deadline, priority, owner, details, state }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -77,12 +87,39 @@ impl Exchange {
     }
 
     /// It was handed to a worker, perhaps not for the first time.
-    pub fn assigned(&self, link: Arc<Link>, wire_id: u64) {
+    pub fn assigned(&self, link: Arc<Link>, wire_id: u64, began: Began) {
         let mut state = self.state();
+        state.attempt = began.attempt;
+        if !began.prefetched {
+            state.record.begin(began.now, &link.name, began.attempt);
+        }
         state.answer = None;
         state.unwaited = false;
         state.owed = Owed::default();
         state.link = Some((link, wire_id));
+    }
+
+    /// It lay behind another one and has moved up.
+    pub fn moved_up(&self, now: Time) {
+        let mut state = self.state();
+        if let Some((link, _)) = state.link.clone() {
+            let attempt = state.attempt;
+            state.record.begin(now, &link.name, attempt);
+        }
+    }
+
+    /// It waits for its next attempt.
+    pub fn waits_again(&self, now: Time) {
+        self.state().record.wait(now);
+    }
+
+    pub fn progressed(&self, progress: Box<RawValue>) {
+        self.state().record.progress = Some(progress);
+    }
+
+    pub fn record(&self) -> RequestRecord {
+        let state = self.state();
+        RequestRecord { chunks: state.delivered, ..state.record.clone() }
     }
 
     pub fn link(&self) -> Option<(Arc<Link>, u64)> {
@@ -91,6 +128,11 @@ impl Exchange {
 
     pub fn worker(&self) -> Option<Arc<str>> {
         self.state().link.as_ref().map(|(link, _)| Arc::clone(&link.name))
+    }
+
+    /// The id that its caller gave.
+    pub fn given_id(&self) -> Option<Arc<str>> {
+        self.details.as_ref()?.request_id.clone()
     }
 
     pub fn keep_answer(&self, answer: Result<Body, CallError>) {
@@ -105,25 +147,32 @@ impl Exchange {
         self.state().delivered
     }
 
-    /// Takes in a chunk; false if the window is overdrawn and the reader had better wait.
-    pub fn push_chunk(&self, chunk: Body) -> bool {
+    /// Takes in a chunk.
+    pub fn push_chunk(&self, chunk: Body, now: impl FnOnce() -> Time) -> Pushed {
         let mut state = self.state();
-        if state.abandoned || state.end.is_some() {
-            return true;
+        if state.record.state.ended() {
+            return Pushed::Fits;
         }
         state.delivered += 1;
+        if state.delivered == 1 {
+            state.record.stream(now());
+        }
+        if state.abandoned {
+            let grant = if state.continues { state.owe(&chunk) } else { None };
+            return grant.map_or(Pushed::Fits, Pushed::Discarded);
+        }
         state.buffered += chunk.len();
         state.chunks.push_back(chunk);
         if let Some(caller) = state.caller.take() {
             caller.wake();
         }
-        !state.overfull()
+        if state.overfull() { Pushed::Overdrawn } else { Pushed::Fits }
     }
 
     /// Waits until the caller has taken enough. For workers that know no credit.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.abandoned || state.unwaited || state.end.is_some() || !state.overfull() {
+        if state.abandoned || state.unwaited || state.record.state.ended() || !state.overfull() {
             return Poll::Ready(());
         }
         state.reader = Some(cx.waker().clone());
@@ -139,26 +188,36 @@ impl Exchange {
     }
 
     /// The core has decided: what the worker answered.
-    pub fn deliver_answer(&self) {
+    pub fn deliver_answer(&self, now: Time) -> Ended {
         let mut state = self.state();
         let answer = state.answer.take();
         let answer = answer.expect("the core delivers only what a worker answered");
-        state.finish(answer);
+        state.finish(answer, now)
     }
 
-    pub fn finish(&self, end: Result<Body, CallError>) {
-        self.state().finish(end);
+    /// Its one end; what is to be remembered of it.
+    pub fn finish(&self, end: Result<Body, CallError>, now: Time) -> Ended {
+        self.state().finish(end, now)
     }
 
-    /// The caller is gone: what still comes is thrown away.
-    pub fn abandon(&self) {
+    pub fn note_cancel(&self, by: CancelledBy) {
+        self.state().cancelled_by = by;
+    }
+
+    /// The caller is gone: what still comes is thrown away. `continues`: the worker is to go on all
+    /// the same, so what was thrown away is credited to it.
+    pub fn abandon(&self, continues: bool) -> Option<Grant> {
         let mut state = self.state();
         state.abandoned = true;
-        state.chunks.clear();
+        state.continues = continues;
+        while let Some(chunk) = state.chunks.pop_front() {
+            state.note_owed(&chunk);
+        }
         state.buffered = 0;
         if let Some(reader) = state.reader.take() {
             reader.wake();
         }
+        if continues { state.grant() } else { None }
     }
 
     /// The next chunk or the end, and what credit the worker is owed for the chunks taken.
@@ -187,35 +246,114 @@ pub(crate) struct Grant {
     pub credit: Credit,
 }
 
+/// What a call is made of.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub function: Arc<str>,
+    pub body: Body,
+    pub stream: bool,
+    pub deadline: Time,
+    pub priority: i8,
+    pub owner: u64,
+}
+
+/// How an assignment begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Began {
+    pub now: Time,
+    pub attempt: u32,
+    pub prefetched: bool,
+}
+
+/// What became of a chunk.
+#[derive(Debug)]
+pub(crate) enum Pushed {
+    Fits,
+    /// The window is overdrawn: the reader had better wait.
+    Overdrawn,
+    /// Nobody waits for it; the worker gets its credit all the same.
+    Discarded(Grant),
+}
+
 impl State {
+    fn new(record: RequestRecord) -> Self {
+        State {
+            record,
+            attempt: 0,
+            cancelled_by: CancelledBy::default(),
+            chunks: VecDeque::new(),
+            buffered: 0,
+            delivered: 0,
+            answer: None,
+            end: None,
+            link: None,
+            owed: Owed::default(),
+            caller: None,
+            reader: None,
+            abandoned: false,
+            continues: false,
+            unwaited: false,
+        }
+    }
+
     fn overfull(&self) -> bool {
         self.chunks.len() >= Credit::DEFAULT.chunks as usize
             || self.buffered >= Credit::DEFAULT.bytes as usize
     }
 
-    fn finish(&mut self, end: Result<Body, CallError>) {
+    fn finish(&mut self, end: Result<Body, CallError>, now: Time) -> Ended {
+        let began = self.record.began().is_some();
+        let (state, code) = match &end {
+            Ok(_) => (RequestState::Complete, None),
+            Err(error) => (ended_as(error, began), Some(error.known().code)),
+        };
+        self.record.chunks = self.delivered;
+        self.record.end(state, code, now);
         self.end = Some(end);
         for waker in [self.caller.take(), self.reader.take()].into_iter().flatten() {
             waker.wake();
         }
+        Ended { record: self.record.clone(), cancelled_by: self.cancelled_by }
     }
 
-    /// Grants in halves of the window, so that a stream costs few messages.
     fn took(&mut self, chunk: &Body) -> Option<Grant> {
         self.buffered -= chunk.len();
         if let Some(reader) = self.reader.take() {
             reader.wake();
         }
-        self.owed.chunks += 1;
-        self.owed.bytes = self.owed.bytes.saturating_add(chunk.len() as u32);
+        self.owe(chunk)
+    }
+
+    /// Grants in halves of the window, so that a stream costs few messages.
+    fn owe(&mut self, chunk: &Body) -> Option<Grant> {
+        self.note_owed(chunk);
         let half = Credit { chunks: Credit::DEFAULT.chunks / 2, bytes: Credit::DEFAULT.bytes / 2 };
         let due = self.owed.chunks >= half.chunks || self.owed.bytes >= half.bytes;
-        if !due || self.end.is_some() {
+        if due { self.grant() } else { None }
+    }
+
+    fn note_owed(&mut self, chunk: &Body) {
+        self.owed.chunks += 1;
+        self.owed.bytes = self.owed.bytes.saturating_add(chunk.len() as u32);
+    }
+
+    fn grant(&mut self) -> Option<Grant> {
+        if self.record.state.ended() || self.owed.chunks == 0 {
             return None;
         }
         let owed = std::mem::take(&mut self.owed);
         let (link, wire_id) = self.link.clone()?;
         let credit = Credit { chunks: owed.chunks, bytes: owed.bytes };
         Some(Grant { link, wire_id, credit })
+    }
+}
+
+/// The state that an error leads to. What no worker began was turned away, unless its time ran out.
+fn ended_as(error: &CallError, began: bool) -> RequestState {
+    match error {
+        CallError::Failed(Failure::Cancelled { .. }) => RequestState::Cancelled,
+        CallError::Refused(Refused::Pool(Refusal::QueueTimeout)) => RequestState::Error,
+        CallError::Refused(_) if !began => RequestState::Rejected,
+        CallError::Refused(_) | CallError::Failed(_) => RequestState::Error,
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use ostler_core::{Exit, LossReason, Refusal, Started, Waiting};
 use ostler_proto::WorkerError;
 
+use crate::events::reason;
+
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CallError {
     #[error("{0}")]
@@ -17,7 +19,7 @@ pub enum CallError {
 /// Nothing ran.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    #[error("pool `{pool}` has no function `{function}`")]
+    #[error("pool `{pool}` has no function `{function}`; known: {}", known.join(", "))]
     FunctionNotFound { pool: String, function: String, known: Vec<String> },
     #[error("{}", describe(.0))]
     Pool(Refusal),
@@ -25,6 +27,10 @@ pub enum Refused {
     PoolFailed { why: String },
     #[error("the payload cannot be sent to this worker: {why}")]
     Unsendable { why: String },
+    #[error("there is no pool `{pool}`; known: {}", known.join(", "))]
+    PoolNotFound { pool: String, known: Vec<String> },
+    #[error("calls inside calls, {limit} deep: that looks like an endless chain")]
+    NestedTooDeep { limit: usize },
     /// The worker looked at the arguments and did not begin.
     #[error("{}", .0.message)]
     Arguments(WorkerError),
@@ -38,9 +44,14 @@ pub enum Failure {
     Application(WorkerError),
     #[error("cancelled")]
     Cancelled { started: Started },
-    #[error("the deadline passed while the request {}", waited(*.phase))]
-    TimedOut { phase: Waiting, started: Started },
-    #[error("worker {worker} {}", how_it_ended(*.exit, *.reason))]
+    #[error("the deadline passed while the request {}{}", waited(*.phase), remark(condition))]
+    TimedOut {
+        phase: Waiting,
+        started: Started,
+        /// What was known of its worker that explains it.
+        condition: Option<Condition>,
+    },
+    #[error("worker {worker} {}{}", how_it_ended(*.exit, *.reason), remark(condition))]
     Crashed {
         worker: String,
         exit: Exit,
@@ -50,9 +61,48 @@ pub enum Failure {
         stderr: Vec<String>,
         /// Chunks that the caller has seen.
         chunks: u64,
+        condition: Option<Condition>,
     },
     #[error("the result is larger than the limit of {limit} bytes")]
     ResultTooLarge { limit: u64 },
+}
+
+impl Failure {
+    /// A result of another type than the caller expected.
+    pub(crate) fn unexpected(error: &serde_json::Error) -> Self {
+        let message = format!("the result is not what was expected: {error}");
+        Failure::Application(WorkerError {
+            message,
+            kind: Some("unexpected_result".to_owned()),
+            ..WorkerError::default()
+        })
+    }
+}
+
+/// What a look at a silent process showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// Somebody stopped it, with SIGSTOP most likely.
+    Stopped,
+    /// It waits in the kernel and cannot be interrupted.
+    Uninterruptible,
+}
+
+impl Condition {
+    pub fn name(self) -> &'static str {
+        match self {
+            Condition::Stopped => "stopped",
+            Condition::Uninterruptible => "uninterruptible",
+        }
+    }
+}
+
+fn remark(condition: &Option<Condition>) -> &'static str {
+    match condition {
+        None => "",
+        Some(Condition::Stopped) => "; its process is stopped (SIGSTOP or a debugger)",
+        Some(Condition::Uninterruptible) => "; its process waits in the kernel (a disk or a mount)",
+    }
 }
 
 fn waited(phase: Waiting) -> &'static str {
@@ -67,7 +117,9 @@ fn how_it_ended(exit: Exit, reason: LossReason) -> String {
     let end = describe_exit(exit);
     match reason {
         LossReason::Crashed => format!("{end} before it answered"),
-        LossReason::Stopped(why) => format!("was stopped ({why:?}) before it answered"),
+        LossReason::Stopped(why) => {
+            format!("was stopped ({}) before it answered", reason::of_stop(why))
+        }
     }
 }
 
@@ -75,6 +127,7 @@ pub(crate) fn describe_exit(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exited with code {code}"),
         Exit::Signal(signal) => format!("was ended by {}", signal_name(signal)),
+        Exit::OutOfMemory => "was killed by the kernel for want of memory".to_owned(),
         Exit::Unknown => "ended".to_owned(),
     }
 }
@@ -100,6 +153,18 @@ fn describe(refusal: &Refusal) -> String {
             "the queue is full: {queued} wait, {busy} are being worked on, the oldest has waited {}",
             seconds(*oldest)
         ),
+        Refusal::DeadlineUnreachable { queued, estimate } => format!(
+            "{queued} wait already; it would be done in about {}, after its deadline",
+            seconds(*estimate)
+        ),
+        Refusal::Quarantined { exit, left } => format!(
+            "this request has ended two processes (the last one {}); it is refused for {}",
+            describe_exit(*exit),
+            seconds(*left)
+        ),
+        Refusal::NestedDeadlock => "this call can never be served: the requests that wait for it \
+             hold every place it could have. Give the pool more workers, or call another pool"
+            .to_owned(),
         Refusal::QueueTimeout => "no worker came free within queue_timeout".to_owned(),
         Refusal::ShuttingDown => "the pool is shutting down".to_owned(),
         Refusal::PoolFailed => "the pool's workers keep failing; it will try again".to_owned(),

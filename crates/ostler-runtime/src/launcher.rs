@@ -10,6 +10,8 @@ use ostler_core::ProcessId;
 use ostler_proto::{FunctionSpec, Limits, Ready, env};
 
 use crate::containment::{Containment, Level, RootOptions, RootShim, SpawnError, SpawnSpec};
+use crate::output::OutputSettings;
+use crate::profile::{Profile, ThreadSafety};
 use crate::program::Resolved;
 use crate::rendezvous::Rendezvous;
 
@@ -20,6 +22,9 @@ pub(crate) struct Launcher {
     env: BTreeMap<OsString, OsString>,
     cwd: Option<PathBuf>,
     named_socket: bool,
+    profile: Profile,
+    thread_safety: ThreadSafety,
+    output: OutputSettings,
     containment: Containment,
     limits: Limits,
     max_result: u64,
@@ -40,6 +45,9 @@ pub struct ProcessSettings {
     /// The worker connects to a socket by its name instead of inheriting one.
     pub named_socket: bool,
     pub containment: Containment,
+    pub profile: Profile,
+    pub thread_safety: ThreadSafety,
+    pub output: OutputSettings,
 }
 
 impl Launcher {
@@ -50,7 +58,11 @@ impl Launcher {
         limits: Limits,
         max_result: u64,
     ) -> std::io::Result<Self> {
-        let Resolved { argv, mut env } = program;
+        let Resolved { argv, env: inherited } = program;
+        let defaults = settings.profile.defaults().iter();
+        let mut env: BTreeMap<OsString, OsString> =
+            defaults.map(|(key, value)| (key.into(), value.into())).collect();
+        env.extend(inherited);
         env.extend(settings.env.iter().map(|(key, value)| (key.into(), value.into())));
         let root = start_root(&pool, settings.containment).await?;
         Ok(Launcher {
@@ -61,6 +73,9 @@ impl Launcher {
             env,
             cwd: settings.cwd,
             named_socket: settings.named_socket,
+            profile: settings.profile,
+            thread_safety: settings.thread_safety,
+            output: settings.output,
             containment: settings.containment,
             limits,
             max_result,
@@ -68,6 +83,10 @@ impl Launcher {
             last_failure: Mutex::default(),
             condemned: Mutex::default(),
         })
+    }
+
+    pub fn output(&self) -> OutputSettings {
+        self.output
     }
 
     pub fn pool(&self) -> &str {
@@ -140,6 +159,7 @@ impl Launcher {
             (env::MAX_FRAME, self.limits.max_frame.to_string()),
             (env::MAX_LINE, self.limits.max_line.to_string()),
         ];
+        variables.extend(self.profile.environment(self.thread_safety));
         match rendezvous {
             None => variables.extend([(env::FD, "3".to_owned()), (env::CTL_FD, "4".to_owned())]),
             Some(rendezvous) => variables.extend([

@@ -10,30 +10,60 @@
 //! `ostler-core`.
 
 mod attend;
+mod builder;
+mod callback;
+mod chronicle;
 mod clock;
 pub mod containment;
+mod directory;
+mod dossier;
 mod driver;
+mod events;
 mod exchange;
 mod failure;
-mod journal;
+mod fingerprint;
+mod known;
 mod launcher;
+mod lease;
 mod link;
+mod naming;
 mod outbox;
 mod output;
 mod pool;
+mod profile;
 mod program;
 mod python;
 mod reader;
+mod record;
 mod rendezvous;
+mod running;
+mod tally;
 mod trace;
 
+pub use builder::PoolBuilder;
+pub use chronicle::{MetricKey, phase_name};
+pub use directory::{Directory, HostCall, HostError};
+pub use dossier::{PhaseStep, StatusStep};
 pub use driver::Readiness;
+pub use events::reason::{of_exit as exit_class, of_phase as phase_reason, of_stop as stop_reason};
+pub use events::{EVENTS_KEPT, Event, EventDraft, EventKind, EventLog, Followed, Follower};
 pub use exchange::Item;
-pub use failure::{CallError, Failure, Refused, signal_name};
+pub use failure::{CallError, Condition, Failure, Refused, signal_name};
+pub use known::{Known, started_value};
 pub use launcher::ProcessSettings;
+pub use lease::{Lease, LeaseRequest};
+pub use link::Connection;
+pub use naming::made_id;
 pub use ostler_core as core;
-pub use ostler_proto::{Body, Encoding, FunctionSpec, WorkerError};
-pub use pool::{Answered, Call, Pool, PoolInfo, PoolSpec, Running, StartError, WorkerInfo};
-pub use program::Program;
+pub use ostler_proto::{Body, Encoding, FunctionSpec, LogLevel, WorkerError};
+pub use output::{Line, Output, OutputSettings, Stream};
+pub use pool::{
+    OnDisconnect, Pool, PoolInfo, PoolSpec, RequestInfo, StartError, WorkerHistory, WorkerInfo,
+};
+pub use profile::{Profile, ThreadSafety};
+pub use program::{Program, Resolved};
 pub use python::{Interpreter, PythonError};
+pub use record::{ENDED_KEPT, History, Register, RequestRecord, RequestState, Step};
+pub use running::{Answered, Call, Running};
+pub use tally::{Counts, Histogram, OK, Tally};
 pub use trace::Trace;

@@ -3,23 +3,26 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use ostler_core::{Answer, Event, IdMap, ProcessId, Ready as CoreReady, RequestId, Time};
 use ostler_proto::{
-    Body, Context, Credit, Encoder, FromWorker, Function, JsonText, Limits, Query, Ready, ToWorker,
-    Wire, WorkerError,
+    Body, Call, Context, Credit, Encoder, FromWorker, Function, JsonText, Limits, LogLevel, Query,
+    Ready, ToWorker, Wire, WorkerError,
 };
+use serde_json::value::RawValue;
 use tokio::net::unix::OwnedWriteHalf;
 
+use crate::callback::Leash;
 use crate::clock::Clock;
 use crate::containment::ProcessHandle;
-use crate::exchange::Exchange;
-use crate::failure::{CallError, Failure, Refused};
+use crate::exchange::{Began, Exchange, Pushed};
+use crate::failure::{CallError, Condition, Failure, Refused};
 use crate::launcher::Launcher;
 use crate::outbox::{Outbox, Outgoing, Speller, Unsent};
-use crate::output::Output;
+use crate::output::{Output, Stream};
 
 #[derive(Debug)]
 pub struct Link {
@@ -38,8 +41,25 @@ pub struct Link {
     /// A ping is out: the next frame of any kind is a sign of life.
     listening: AtomicBool,
     pings: AtomicU64,
+    /// When the last ping and the last check went out, for how long their answers took.
+    pinged: AtomicU64,
+    checked: AtomicU64,
     ignored: AtomicU64,
     gone: AtomicBool,
+    /// What a look at the silent process showed.
+    condition: Mutex<Option<Condition>>,
+    /// What it last said was wrong with it.
+    complaint: Mutex<Option<String>>,
+    callbacks: AtomicUsize,
+}
+
+/// How far a worker has come in speaking to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    Disconnected,
+    /// Its process runs and has not said that it is ready.
+    Connecting,
+    Connected,
 }
 
 /// What the worker said when it was ready.
@@ -63,6 +83,8 @@ struct Flights {
 struct Flight {
     exchange: Arc<Exchange>,
     attempt: u32,
+    /// Held by the calls that this request has made.
+    leash: Option<Leash>,
 }
 
 /// Why a worker is replaced for what it said.
@@ -73,8 +95,13 @@ pub(crate) type Offence = String;
 pub(crate) enum Reaction {
     Nothing,
     Report(Event),
-    /// Something was said to the worker.
-    Flush,
+    /// More credit is owed to the worker.
+    Grant(crate::exchange::Grant),
+    /// The worker calls a function.
+    CallBack(Box<Call>),
+    /// A request says how far it is.
+    Progress(Arc<Exchange>),
+    Metric(Box<ostler_proto::Metric>),
     /// The worker sends more than its caller takes, and knows no credit.
     WaitFor(Arc<Exchange>),
 }
@@ -104,8 +131,13 @@ impl Link {
             flights: Mutex::default(),
             listening: AtomicBool::new(false),
             pings: AtomicU64::new(0),
+            pinged: AtomicU64::new(0),
+            checked: AtomicU64::new(0),
             ignored: AtomicU64::new(0),
             gone: AtomicBool::new(false),
+            condition: Mutex::default(),
+            complaint: Mutex::default(),
+            callbacks: AtomicUsize::new(0),
         }
     }
 
@@ -130,6 +162,7 @@ impl Link {
         self.gone.store(true, Ordering::Relaxed);
         for flight in self.flights.lock().expect("no code panics here").aloft.values() {
             flight.exchange.release_reader();
+            flight.let_go();
         }
         for stream in [self.data.get(), self.control.get()].into_iter().flatten() {
             stream.hang_up();
@@ -141,22 +174,18 @@ impl Link {
     }
 
     /// Queues a request behind those that were queued before it. The caller flushes.
-    pub(crate) fn assign(
-        self: &Arc<Self>,
-        exchange: Arc<Exchange>,
-        attempt: u32,
-        deadline: Time,
-        tries: u32,
-    ) {
+    pub(crate) fn assign(self: &Arc<Self>, exchange: Arc<Exchange>, tries: u32, began: Began) {
+        let deadline = exchange.deadline;
         let wire_id = {
             let mut flights = self.flights.lock().expect("no code panics here");
             flights.last_id += 1;
             let wire_id = flights.last_id;
-            let flight = Flight { exchange: Arc::clone(&exchange), attempt };
+            let attempt = began.attempt;
+            let flight = Flight { exchange: Arc::clone(&exchange), attempt, leash: None };
             flights.aloft.insert(wire_id, flight);
             wire_id
         };
-        exchange.assigned(Arc::clone(self), wire_id);
+        exchange.assigned(Arc::clone(self), wire_id, began);
         if let Some(data) = self.data.get() {
             data.push(Outgoing::Query { wire_id, exchange, deadline, tries });
         }
@@ -173,6 +202,10 @@ impl Link {
             self.say_urgently(ToWorker::Withdraw { id: wire_id });
             return None;
         }
+        if let Some(flight) = self.flights.lock().expect("no code panics here").aloft.get(&wire_id)
+        {
+            flight.let_go();
+        }
         self.say_urgently(ToWorker::Cancel { id: wire_id });
         if let Some(signal) = self.opened.get().and_then(|opened| opened.cancel_signal) {
             // The message first: the signal's handler looks for it.
@@ -185,12 +218,98 @@ impl Link {
     pub(crate) fn ping(&self) {
         self.listening.store(true, Ordering::Relaxed);
         let nonce = self.pings.fetch_add(1, Ordering::Relaxed) + 1;
-        match self.opened.get() {
-            Some(opened) if opened.wire == Wire::Binary || opened.control => {
-                self.say_urgently(ToWorker::Ping { nonce });
-            }
-            _ => self.say(ToWorker::HealthCheck),
+        self.pinged.store(self.clock.now().as_nanos(), Ordering::Relaxed);
+        self.say_urgently(ToWorker::Ping { nonce });
+    }
+
+    pub(crate) fn check_health(&self) {
+        self.checked.store(self.clock.now().as_nanos(), Ordering::Relaxed);
+        self.say_urgently(ToWorker::HealthCheck);
+    }
+
+    /// How long ago the last ping and the last check went out.
+    pub(crate) fn since_ping(&self, now: Time) -> Duration {
+        now.since(Time::from_nanos(self.pinged.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn since_check(&self, now: Time) -> Duration {
+        now.since(Time::from_nanos(self.checked.load(Ordering::Relaxed)))
+    }
+
+    /// Looks at a process that has fallen silent.
+    pub(crate) fn examine(&self) {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        let condition = match state {
+            Some('T' | 't') => Some(Condition::Stopped),
+            Some('D') => Some(Condition::Uninterruptible),
+            _ => None,
+        };
+        *self.condition.lock().expect("no code panics here") = condition;
+    }
+
+    pub fn condition(&self) -> Option<Condition> {
+        *self.condition.lock().expect("no code panics here")
+    }
+
+    /// What tells best why it ended: the last it wrote to stderr, and errors that were noted.
+    pub(crate) fn last_words(&self, lines: usize) -> Vec<String> {
+        let generation = self.process.generation;
+        self.output.last_of(generation, lines, |line| {
+            line.stream == Stream::Stderr || line.level == LogLevel::Error
+        })
+    }
+
+    /// All that it last wrote, wherever to.
+    pub(crate) fn any_words(&self, lines: usize) -> Vec<String> {
+        self.output.last_of(self.process.generation, lines, |_| true)
+    }
+
+    pub fn complaint(&self) -> Option<String> {
+        self.complaint.lock().expect("no code panics here").clone()
+    }
+
+    pub fn connection(&self) -> Connection {
+        match (self.gone.load(Ordering::Relaxed), self.opened.get()) {
+            (true, _) => Connection::Disconnected,
+            (false, None) => Connection::Connecting,
+            (false, Some(_)) => Connection::Connected,
         }
+    }
+
+    /// The one request that it works on, for what it writes meanwhile.
+    pub(crate) fn alone(&self) -> Option<Arc<Exchange>> {
+        let flights = self.flights.lock().expect("no code panics here");
+        let mut aloft = flights.aloft.values();
+        aloft.next().filter(|_| flights.aloft.len() == 1).map(|flight| Arc::clone(&flight.exchange))
+    }
+
+    pub(crate) fn exchange(&self, wire_id: u64) -> Option<Arc<Exchange>> {
+        let flights = self.flights.lock().expect("no code panics here");
+        flights.aloft.get(&wire_id).map(|flight| Arc::clone(&flight.exchange))
+    }
+
+    /// A request that makes a call of its own, and what tells that call when the request ends.
+    pub(crate) fn caller(&self, wire_id: u64) -> Option<(Arc<Exchange>, Leash)> {
+        let mut flights = self.flights.lock().expect("no code panics here");
+        let flight = flights.aloft.get_mut(&wire_id)?;
+        let leash = flight.leash.get_or_insert_default().clone();
+        Some((Arc::clone(&flight.exchange), leash))
+    }
+
+    pub(crate) fn callbacks(&self) -> &AtomicUsize {
+        &self.callbacks
+    }
+
+    /// Answers a call that the worker made.
+    #[must_use]
+    pub(crate) fn answer_call(&self, call: &Call, outcome: Result<Body, JsonText>) -> Vec<Event> {
+        let result = ToWorker::CallResult { call_id: call.call_id, outcome };
+        match call.answer_on_control {
+            true => self.say_urgently(result),
+            false => self.say(result),
+        }
+        self.flush()
     }
 
     pub(crate) fn say(&self, message: ToWorker) {
@@ -251,7 +370,9 @@ impl Link {
     }
 
     fn land(&self, wire_id: u64) -> Option<Flight> {
-        self.flights.lock().expect("no code panics here").aloft.remove(&wire_id)
+        let flight = self.flights.lock().expect("no code panics here").aloft.remove(&wire_id)?;
+        flight.let_go();
+        Some(flight)
     }
 
     /// Requests of which the caller has seen chunks.
@@ -289,35 +410,54 @@ impl Link {
                 self.on_terminal(id, Answer::Cancelled { started }, Err(error))
             }
             FromWorker::Log(log) => {
-                self.output.note(&log.message);
-                tracing::info!(target: "ostler::worker", worker = &*self.name, "{}", log.message);
+                let request = log.id.and_then(|id| self.exchange(id));
+                let request = request.and_then(|exchange| exchange.given_id());
+                let generation = self.process.generation;
+                self.output.note(Stream::Log, log.level, generation, request, log.message);
                 Ok(Reaction::Nothing)
             }
-            FromWorker::Retire { reason } => {
-                tracing::info!(worker = &*self.name, reason, "worker asks to be replaced");
-                Ok(Reaction::Report(Event::RetireAsked { process: self.process }))
+            FromWorker::Retire { reason, tainted } => {
+                tracing::info!(worker = &*self.name, reason, tainted, "worker asks to be replaced");
+                let process = self.process;
+                Ok(Reaction::Report(match tainted {
+                    true => Event::ProcessTainted { process },
+                    false => Event::RetireAsked { process },
+                }))
             }
-            FromWorker::Call(call) => {
-                let refused =
-                    ToWorker::CallResult { call_id: call.call_id, outcome: Err(no_calls_back()) };
-                match call.answer_on_control {
-                    true => self.say_urgently(refused),
-                    false => self.say(refused),
-                }
-                Ok(Reaction::Flush)
+            FromWorker::Call(call) => Ok(Reaction::CallBack(call)),
+            FromWorker::HealthOk(_) => Ok(self.on_health(None)),
+            FromWorker::HealthFailed { reason } => Ok(self.on_health(Some(reason))),
+            FromWorker::Progress { id, body } => Ok(self.on_progress(id, &body)),
+            FromWorker::Metric(metric) => Ok(Reaction::Metric(metric)),
+            FromWorker::Pong { .. } | FromWorker::ShutdownAck | FromWorker::Session { .. } => {
+                Ok(Reaction::Nothing)
             }
-            FromWorker::Pong { .. }
-            | FromWorker::HealthOk(_)
-            | FromWorker::HealthFailed { .. }
-            | FromWorker::ShutdownAck
-            | FromWorker::Session { .. } => Ok(Reaction::Nothing),
             FromWorker::Control { .. }
-            | FromWorker::Progress { .. }
-            | FromWorker::Metric(_)
             | FromWorker::TraceResult { .. }
             | FromWorker::Unknown { .. } => {
                 self.ignored.fetch_add(1, Ordering::Relaxed);
                 Ok(Reaction::Nothing)
+            }
+        }
+    }
+
+    fn on_health(&self, complaint: Option<String>) -> Reaction {
+        let well = complaint.is_none();
+        *self.complaint.lock().expect("no code panics here") = complaint;
+        Reaction::Report(Event::HealthReported { process: self.process, well })
+    }
+
+    fn on_progress(&self, wire_id: u64, body: &Body) -> Reaction {
+        let progress = String::from_utf8(body.to_json().to_vec()).ok();
+        let progress = progress.and_then(|text| RawValue::from_string(text).ok());
+        match (self.exchange(wire_id), progress) {
+            (Some(exchange), Some(progress)) => {
+                exchange.progressed(progress);
+                Reaction::Progress(exchange)
+            }
+            _ => {
+                self.ignored.fetch_add(1, Ordering::Relaxed);
+                Reaction::Nothing
             }
         }
     }
@@ -352,12 +492,11 @@ impl Link {
                 None => return Err(format!("a chunk for request {wire_id}, which it never got")),
             }
         };
-        let has_room = exchange.push_chunk(body);
         let gone = self.gone.load(Ordering::Relaxed);
-        Ok(if has_room || gone || self.honours_credit() {
-            Reaction::Nothing
-        } else {
-            Reaction::WaitFor(exchange)
+        Ok(match exchange.push_chunk(body, || self.clock.now()) {
+            Pushed::Discarded(grant) => Reaction::Grant(grant),
+            Pushed::Overdrawn if !gone && !self.honours_credit() => Reaction::WaitFor(exchange),
+            Pushed::Fits | Pushed::Overdrawn => Reaction::Nothing,
         })
     }
 
@@ -381,6 +520,15 @@ impl Link {
             attempt: flight.attempt,
             answer,
             streamed: flight.exchange.streamed(),
+        }
+    }
+}
+
+impl Flight {
+    /// The worker has let go of it, or is to: what it called is called off.
+    fn let_go(&self) {
+        if let Some(leash) = &self.leash {
+            leash.cut();
         }
     }
 }
@@ -424,7 +572,7 @@ fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
     Some(Box::new(Context {
         attempt: tries + 1,
         traceparent: details.traceparent,
-        request_id: details.request_id,
+        request_id: details.request_id.map(|id| id.to_string()),
         idempotent: details.idempotent,
         ..Context::default()
     }))
@@ -433,7 +581,12 @@ fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
 /// What a worker calls an error decides whether anything ran.
 fn worker_error(error: WorkerError) -> CallError {
     match error.code.as_str() {
-        WorkerError::INVALID_ARGUMENTS | WorkerError::FUNCTION_NOT_FOUND if !error.started => {
+        WorkerError::INVALID_ARGUMENTS
+        | WorkerError::MALFORMED
+        | WorkerError::THREAD_UNSAFE
+        | WorkerError::FUNCTION_NOT_FOUND
+            if !error.started =>
+        {
             Refused::Arguments(error).into()
         }
         _ => Failure::Application(error).into(),
@@ -442,9 +595,4 @@ fn worker_error(error: WorkerError) -> CallError {
 
 fn too_large(limit: u64) -> CallError {
     Failure::ResultTooLarge { limit }.into()
-}
-
-fn no_calls_back() -> JsonText {
-    let problem = r#"{"code":"not_available","detail":"this server does not serve calls from workers","retryable":false}"#;
-    JsonText::parse(problem).expect("it is JSON")
 }

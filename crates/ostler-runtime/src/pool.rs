@@ -1,24 +1,34 @@
 //! A running pool, as its users hold it. Dropping the last handle ends every process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
 use ostler_core::{
-    Action, Event, OrderId, PoolView, Reply, RequestId, RequestSpec, Settings, Target, WorkerView,
+    Action, Event, OrderId, PoolView, ProcessId, Reply, RequestId, RequestSpec, Settings, Target,
+    WorkerView,
 };
-use ostler_proto::{Body, FunctionSpec};
+use ostler_proto::FunctionSpec;
 
+use crate::chronicle::MetricKey;
 use crate::containment::Level;
-use crate::driver::{Driver, Readiness};
-use crate::exchange::{Details, Exchange, Item};
-use crate::failure::{CallError, Failure, Refused};
+use crate::directory::Directory;
+use crate::dossier::{Dossier, PhaseStep, StatusStep};
+use crate::driver::{Driver, Parts, Readiness};
+use crate::events::{EVENTS_KEPT, EventLog, Follower};
+use crate::exchange::{Details, Exchange, Part};
+use crate::failure::{Condition, Refused};
+use crate::fingerprint;
 use crate::launcher::{Launcher, ProcessSettings};
+use crate::link::{Connection, Link};
+use crate::output::Output;
 use crate::program::Program;
 use crate::python::PythonError;
 use crate::reader;
+use crate::record::{ENDED_KEPT, RequestRecord};
+use crate::running::{Call, Running, Whither};
+use crate::tally::{Counts, Tally};
 use crate::trace::Trace;
 
 #[derive(Debug, Clone)]
@@ -33,8 +43,23 @@ pub struct PoolSpec {
     pub max_body: u64,
     pub max_result: u64,
     pub max_line: u64,
+    /// What becomes of a call whose caller goes away.
+    pub on_disconnect: OnDisconnect,
+    /// Ended requests that are remembered.
+    pub requests_kept: usize,
+    /// Whom its workers may call.
+    pub directory: Directory,
+    /// Where its events go.
+    pub events: Arc<EventLog>,
     /// Keep everything the core was told, for a replay. Grows without bound: for tests.
     pub traced: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDisconnect {
+    #[default]
+    Cancel,
+    Continue,
 }
 
 impl PoolSpec {
@@ -49,6 +74,10 @@ impl PoolSpec {
             max_body: 64 << 20,
             max_result: 64 << 20,
             max_line: 16 << 20,
+            on_disconnect: OnDisconnect::Cancel,
+            requests_kept: ENDED_KEPT,
+            directory: Directory::new(),
+            events: Arc::new(EventLog::new(EVENTS_KEPT)),
             traced: false,
         }
     }
@@ -62,33 +91,29 @@ pub enum StartError {
     RootShim { pool: String, source: std::io::Error },
 }
 
-/// One call to be made.
-#[derive(Debug, Clone, Default)]
-pub struct Call {
-    pub function: String,
-    pub body: Body,
-    /// The pool's `request_timeout` if none.
-    pub timeout: Option<Duration>,
-    /// The caller takes chunks as they come.
-    pub stream: bool,
-    pub priority: i8,
-    pub owner: u64,
-    pub idempotent: bool,
-    pub request_id: Option<String>,
-    pub traceparent: Option<String>,
-}
-
 #[derive(Debug, Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
 }
 
+/// A pool that is not kept alive by this.
+#[derive(Debug, Clone)]
+pub(crate) struct WeakPool {
+    shared: Weak<Shared>,
+}
+
+impl WeakPool {
+    pub fn upgrade(&self) -> Option<Pool> {
+        self.shared.upgrade().map(|shared| Pool { shared })
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     driver: Arc<Driver>,
-    request_timeout: Duration,
     max_body: u64,
     max_result: u64,
+    on_disconnect: OnDisconnect,
     next_request: AtomicU64,
     next_order: AtomicU64,
 }
@@ -99,13 +124,43 @@ impl Drop for Shared {
     }
 }
 
-/// A worker as operators see it: the core's view and the process behind it.
+/// A worker as operators see it: the core's view, the process behind it, and what is remembered.
 #[derive(Debug, Clone)]
 pub struct WorkerInfo {
     pub name: String,
     pub view: WorkerView,
     pub pid: Option<i32>,
-    pub output: Vec<String>,
+    pub connection: Connection,
+    /// What a look at the process showed, if it fell silent.
+    pub condition: Option<Condition>,
+    /// What it last said was wrong with it.
+    pub complaint: Option<String>,
+    pub created: Timestamp,
+    pub updated: Timestamp,
+    /// When its process was started.
+    pub started: Option<Timestamp>,
+    pub last_active: Timestamp,
+    /// Ids of the requests that it works on.
+    pub requests: Vec<Arc<str>>,
+    pub outcomes: Counts,
+    /// What it wrote.
+    pub output: Option<Arc<Output>>,
+    /// Times it went from ready to busy or back.
+    pub flips: u64,
+}
+
+impl WorkerInfo {
+    /// The last lines that it wrote, oldest first.
+    pub fn last_lines(&self, lines: usize) -> Vec<String> {
+        self.output.as_ref().map_or_else(Vec::new, |output| output.tail(lines))
+    }
+}
+
+/// What happened to a worker, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct WorkerHistory {
+    pub phases: Vec<PhaseStep>,
+    pub statuses: Vec<StatusStep>,
 }
 
 #[derive(Debug, Clone)]
@@ -115,6 +170,15 @@ pub struct PoolInfo {
     pub level: Level,
     pub last_failure: Option<String>,
     pub workers: Vec<WorkerInfo>,
+}
+
+/// A request as others see it.
+#[derive(Debug, Clone)]
+pub struct RequestInfo {
+    pub id: Arc<str>,
+    pub record: RequestRecord,
+    /// When each step of the record's history was.
+    pub times: Vec<Timestamp>,
 }
 
 impl Pool {
@@ -127,20 +191,40 @@ impl Pool {
         let launcher =
             Launcher::new(pool(), program, spec.processes.clone(), limits, spec.max_result).await;
         let launcher = launcher.map_err(|source| StartError::RootShim { pool: pool(), source })?;
-        let driver = Driver::new(spec.settings, launcher, spec.traced);
+        let mut settings = spec.settings;
+        settings.capacity = settings.capacity.max(spec.processes.profile.capacity());
+        let driver = Driver::new(Parts {
+            settings,
+            launcher,
+            directory: spec.directory.clone(),
+            events: spec.events,
+            request_timeout: spec.request_timeout,
+            requests_kept: spec.requests_kept,
+            traced: spec.traced,
+        });
         driver.run(Arc::clone(&driver).keep_time());
         driver.run(crate::attend::keep_root(Arc::clone(&driver)));
         driver.report(Event::PoolStarted);
-        Ok(Pool {
+        let pool = Pool {
             shared: Arc::new(Shared {
                 driver,
-                request_timeout: spec.request_timeout,
                 max_body: spec.max_body,
                 max_result: spec.max_result,
+                on_disconnect: spec.on_disconnect,
                 next_request: AtomicU64::new(1),
                 next_order: AtomicU64::new(1),
             }),
-        })
+        };
+        spec.directory.enter(&pool);
+        Ok(pool)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakPool {
+        WeakPool { shared: Arc::downgrade(&self.shared) }
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<Driver> {
+        &self.shared.driver
     }
 
     pub fn name(&self) -> &str {
@@ -152,37 +236,73 @@ impl Pool {
         self.shared.max_body
     }
 
+    pub fn on_disconnect(&self) -> OnDisconnect {
+        self.shared.on_disconnect
+    }
+
     /// Hands a call to the pool. Dropping what comes back cancels it.
     pub fn call(&self, call: Call) -> Running {
+        self.send(call, Whither::Anyone, Vec::new())
+    }
+
+    /// A call made by requests that wait for it, oldest first. It does not keep the pool alive.
+    pub(crate) fn call_within(&self, call: Call, lineage: Vec<(u64, RequestId)>) -> Running {
+        let mut running = self.send(call, Whither::Anyone, lineage);
+        running.keeper = None;
+        running
+    }
+
+    pub(crate) fn send(
+        &self,
+        call: Call,
+        whither: Whither,
+        lineage: Vec<(u64, RequestId)>,
+    ) -> Running {
         let driver = &self.shared.driver;
+        let now = driver.clock.now();
         let id = RequestId(self.shared.next_request.fetch_add(1, Ordering::Relaxed));
-        let details = (call.request_id.is_some() || call.traceparent.is_some() || call.idempotent)
-            .then(|| {
-                Box::new(Details {
-                    request_id: call.request_id,
-                    traceparent: call.traceparent,
-                    idempotent: call.idempotent,
-                })
-            });
-        let missing = self.lacks(&call.function);
-        let function = call.function.into_boxed_str();
-        let exchange = Arc::new(Exchange::new(id, function, call.body, call.stream, details));
-        let mut running = Running { pool: self.clone(), exchange, open: true };
-        if let Some(refused) = missing {
-            running.exchange.finish(Err(refused.into()));
-            running.open = false;
-            return running;
-        }
-        let timeout = call.timeout.unwrap_or(self.shared.request_timeout);
         let spec = RequestSpec {
-            deadline: driver.clock.now().after(timeout),
+            deadline: now.after(call.timeout.unwrap_or(driver.request_timeout)),
             priority: call.priority.clamp(-100, 100),
             owner: call.owner,
             idempotent: call.idempotent,
-            target: Target::Any,
+            target: match whither {
+                Whither::Anyone => Target::Any,
+                Whither::Place(lease, place) => Target::Lease(lease, place),
+            },
+            fingerprint: fingerprint::of(&call.function, &call.body.bytes),
+            ancestors: ancestors(driver.number, &lineage),
         };
-        let event = Event::RequestArrived { request: id, spec };
-        driver.arrive(Arc::clone(&running.exchange), event);
+        let missing = self.lacks(&call.function);
+        let part = Part {
+            function: call.function.into(),
+            body: call.body,
+            stream: call.stream,
+            deadline: spec.deadline,
+            priority: spec.priority,
+            owner: spec.owner,
+        };
+        let plain = call.request_id.is_none()
+            && call.traceparent.is_none()
+            && !call.idempotent
+            && lineage.is_empty();
+        let details = (!plain).then(|| {
+            Box::new(Details {
+                request_id: call.request_id.map(Into::into),
+                traceparent: call.traceparent,
+                idempotent: call.idempotent,
+                lineage,
+            })
+        });
+        let exchange = Arc::new(Exchange::new(id, part, details, now));
+        let max_result = self.shared.max_result;
+        let mut running = Running::new(Arc::clone(driver), Arc::clone(&exchange), max_result);
+        running.keeper = Some(self.clone());
+        if let Some(refused) = missing {
+            driver.turn_away(&exchange, refused);
+            return running.refused();
+        }
+        driver.arrive(exchange, Event::RequestArrived { request: id, spec });
         running
     }
 
@@ -210,29 +330,150 @@ impl Pool {
         reply.await.unwrap_or(Reply::ShuttingDown)
     }
 
+    /// The pool and its workers as they are now.
     pub fn info(&self) -> PoolInfo {
         let driver = &self.shared.driver;
         let now = driver.clock.now();
-        driver.look(|core, links| PoolInfo {
-            name: self.name().to_owned(),
-            view: core.view(now),
-            level: driver.launcher.level(),
-            last_failure: driver.launcher.last_failure(),
-            workers: core
+        let (view, workers) = driver.look(|core, links| {
+            let workers: Vec<(WorkerView, Option<Arc<Link>>)> = core
                 .workers()
                 .map(|view| {
-                    let process =
-                        ostler_core::ProcessId { worker: view.id, generation: view.generation };
-                    let link = links.get(&process);
-                    WorkerInfo {
-                        name: driver.launcher.name(process),
-                        pid: link.map(|link| link.pid),
-                        output: link.map_or_else(Vec::new, |link| link.output.tail(20)),
-                        view,
-                    }
+                    let process = ProcessId { worker: view.id, generation: view.generation };
+                    let link = links.get(&process).cloned();
+                    (view, link)
                 })
-                .collect(),
+                .collect();
+            (core.view(now), workers)
+        });
+        PoolInfo {
+            name: self.name().to_owned(),
+            view,
+            level: driver.launcher.level(),
+            last_failure: driver.launcher.last_failure(),
+            workers: driver.recall(|chronicle, live| {
+                let name = |id: &RequestId| Some(driver.name_of(live.get(id)?));
+                let describe = |(view, link): (WorkerView, Option<Arc<Link>>)| {
+                    let requests = view.held.iter().filter_map(name).collect();
+                    let dossier = chronicle.dossiers.get(&view.id);
+                    self.describe(view, link.as_deref(), dossier, requests)
+                };
+                workers.into_iter().map(describe).collect()
+            }),
+        }
+    }
+
+    fn describe(
+        &self,
+        view: WorkerView,
+        link: Option<&Link>,
+        dossier: Option<&Dossier>,
+        requests: Vec<Arc<str>>,
+    ) -> WorkerInfo {
+        let driver = &self.shared.driver;
+        let process = ProcessId { worker: view.id, generation: view.generation };
+        let last_active = driver.clock.timestamp(view.last_used);
+        WorkerInfo {
+            name: driver.launcher.name(process),
+            pid: link.map(|link| link.pid),
+            connection: link.map_or(Connection::Disconnected, Link::connection),
+            condition: link.and_then(Link::condition),
+            complaint: link.and_then(Link::complaint),
+            created: dossier.map_or(last_active, |dossier| dossier.created),
+            updated: dossier.map_or(last_active, |dossier| dossier.updated),
+            started: dossier.and_then(|dossier| dossier.started),
+            last_active,
+            requests,
+            outcomes: dossier.map_or_else(Counts::default, |dossier| dossier.outcomes.clone()),
+            output: dossier.map(|dossier| Arc::clone(&dossier.output)),
+            flips: dossier.map_or(0, |dossier| dossier.flips),
+            view,
+        }
+    }
+
+    /// What happened to a worker, also to one that is gone by now.
+    pub fn worker_history(&self, name: &str) -> Option<WorkerHistory> {
+        self.with_dossier(name, |dossier| WorkerHistory {
+            phases: dossier.phases.iter().copied().collect(),
+            statuses: dossier.statuses.iter().copied().collect(),
         })
+    }
+
+    /// What a worker has written, also one that is gone by now.
+    pub fn worker_output(&self, name: &str) -> Option<Arc<Output>> {
+        self.with_dossier(name, |dossier| Arc::clone(&dossier.output))
+    }
+
+    /// The outputs of all workers that are remembered.
+    pub fn outputs(&self) -> Vec<(Arc<str>, Arc<Output>)> {
+        self.shared.driver.recall(|chronicle, _| {
+            let dossiers = chronicle.dossiers.values();
+            dossiers.map(|d| (Arc::clone(&d.name), Arc::clone(&d.output))).collect()
+        })
+    }
+
+    fn with_dossier<T>(&self, name: &str, look: impl FnOnce(&Dossier) -> T) -> Option<T> {
+        self.shared.driver.recall(|chronicle, _| {
+            chronicle.dossiers.values().find(|dossier| &*dossier.name == name).map(look)
+        })
+    }
+
+    /// The counts since the pool was started.
+    pub fn tally(&self) -> Tally {
+        self.shared.driver.recall(|chronicle, _| chronicle.tally.clone())
+    }
+
+    /// What the workers measured themselves, the last of each series.
+    pub fn metrics(&self) -> Vec<(MetricKey, f64)> {
+        self.shared.driver.recall(|chronicle, _| {
+            chronicle.metrics.iter().map(|(key, value)| (key.clone(), *value)).collect()
+        })
+    }
+
+    /// The requests without an end and the last that had one, the newest first.
+    pub fn requests(&self) -> Vec<RequestInfo> {
+        let driver = &self.shared.driver;
+        let mut records = driver.recall(|chronicle, live| {
+            let live = live.values().map(|exchange| exchange.record());
+            live.chain(chronicle.register.latest().cloned()).collect::<Vec<_>>()
+        });
+        records.sort_by_key(|record| std::cmp::Reverse(record.number));
+        records.into_iter().map(|record| self.inform(record)).collect()
+    }
+
+    /// A request of this pool by its id: the caller's own, or the one that was made for it.
+    pub fn request(&self, id: &str) -> Option<RequestInfo> {
+        let driver = &self.shared.driver;
+        let number = driver.request_named(id)?;
+        let record = driver.recall(|chronicle, live| {
+            let live = live.get(&number).map(|exchange| exchange.record());
+            live.or_else(|| chronicle.register.by_number(number).cloned())
+        });
+        record.map(|record| self.inform(record))
+    }
+
+    fn inform(&self, record: RequestRecord) -> RequestInfo {
+        let driver = &self.shared.driver;
+        let made = || crate::naming::made_id(driver.number, record.number).into();
+        RequestInfo {
+            id: record.id.clone().unwrap_or_else(made),
+            times: record.history.iter().map(|step| driver.clock.timestamp(step.at)).collect(),
+            record,
+        }
+    }
+
+    /// Calls off a request that somebody names. `None`: there is no such; false: it has its end.
+    pub fn cancel(&self, id: &str) -> Option<bool> {
+        let info = self.request(id)?;
+        Some(self.shared.driver.cancel(info.record.number))
+    }
+
+    /// Follows the events of this pool, and of those that share its log, from now on.
+    pub fn events(&self) -> Follower {
+        self.event_log().follow(None)
+    }
+
+    pub fn event_log(&self) -> Arc<EventLog> {
+        self.shared.driver.recall(|chronicle, _| Arc::clone(chronicle.log()))
     }
 
     pub fn readiness(&self) -> tokio::sync::watch::Receiver<Readiness> {
@@ -267,118 +508,7 @@ impl Pool {
     }
 }
 
-/// A call on its way. Dropping it cancels the call.
-#[derive(Debug)]
-pub struct Running {
-    pool: Pool,
-    exchange: Arc<Exchange>,
-    open: bool,
-}
-
-/// A whole answer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    pub body: Body,
-    pub worker: Option<Arc<str>>,
-}
-
-impl Running {
-    pub fn id(&self) -> RequestId {
-        self.exchange.id
-    }
-
-    /// Who works on it, once somebody does.
-    pub fn worker(&self) -> Option<Arc<str>> {
-        self.exchange.worker()
-    }
-
-    /// Ends the call; its end is still to be read.
-    pub fn cancel(&self) {
-        self.pool.shared.driver.report(Event::CancelRequested { request: self.exchange.id });
-    }
-
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
-        let Poll::Ready((item, grant)) = self.exchange.poll_item(cx) else { return Poll::Pending };
-        if let Some(grant) = grant {
-            let mut unsent = grant.link.grant(grant.wire_id, grant.credit);
-            self.pool.shared.driver.report_all(&mut unsent);
-        }
-        if matches!(item, Item::End(_)) {
-            self.open = false;
-        }
-        Poll::Ready(item)
-    }
-
-    /// The next chunk, or the end. After the end it is never ready again.
-    pub async fn next(&mut self) -> Item {
-        std::future::poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    /// The whole result. What a generator yields comes as a list.
-    pub async fn result(mut self) -> Result<Answered, CallError> {
-        let mut chunks = Gathered::default();
-        loop {
-            match self.next().await {
-                Item::Chunk(chunk) => {
-                    chunks.push(&chunk);
-                    if chunks.len() as u64 > self.pool.shared.max_result {
-                        let limit = self.pool.shared.max_result;
-                        return Err(Failure::ResultTooLarge { limit }.into());
-                    }
-                }
-                Item::End(end) => {
-                    let (body, worker) = (chunks.finish(end?), self.worker());
-                    return Ok(Answered { body, worker });
-                }
-            }
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.open {
-            self.exchange.abandon();
-            self.cancel();
-        }
-    }
-}
-
-/// Chunks as one JSON list; chunks of bytes one after the other.
-#[derive(Debug, Default)]
-struct Gathered {
-    bytes: BytesMut,
-    count: usize,
-    raw: Option<Body>,
-}
-
-impl Gathered {
-    fn push(&mut self, chunk: &Body) {
-        if chunk.is_raw() {
-            self.raw.get_or_insert_with(|| chunk.clone());
-        } else {
-            self.bytes.put_u8(if self.count == 0 { b'[' } else { b',' });
-        }
-        self.count += 1;
-        self.bytes.extend_from_slice(&if chunk.is_raw() {
-            chunk.bytes.clone()
-        } else {
-            chunk.value()
-        });
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    fn finish(mut self, result: Body) -> Body {
-        match (self.count, self.raw) {
-            (0, _) => result,
-            (_, Some(raw)) => Body { bytes: self.bytes.freeze(), encoding: raw.encoding },
-            (_, None) => {
-                self.bytes.put_u8(b']');
-                Body::json(Bytes::from(self.bytes))
-            }
-        }
-    }
+/// The requests of this pool among those that wait for a call.
+fn ancestors(pool: u64, lineage: &[(u64, RequestId)]) -> Vec<RequestId> {
+    lineage.iter().filter(|(of, _)| *of == pool).map(|(_, request)| *request).collect()
 }

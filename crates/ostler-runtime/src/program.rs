@@ -13,9 +13,9 @@ pub enum Program {
     Command { argv: Vec<OsString> },
 }
 
-/// A program whose parts were found.
+/// A program whose parts were found: what to run and in which environment.
 #[derive(Debug)]
-pub(crate) struct Resolved {
+pub struct Resolved {
     pub argv: Vec<OsString>,
     pub env: BTreeMap<OsString, OsString>,
 }
@@ -37,18 +37,9 @@ const PASSED: [&str; 13] = [
     "VIRTUAL_ENV",
 ];
 
-/// One request at a time means one thread: numeric libraries must not each take all cores.
-const SINGLE_THREADED: [(&str, &str); 6] = [
-    ("OPENBLAS_NUM_THREADS", "1"),
-    ("MKL_NUM_THREADS", "1"),
-    ("OMP_NUM_THREADS", "1"),
-    ("NUMEXPR_NUM_THREADS", "1"),
-    ("VECLIB_MAXIMUM_THREADS", "1"),
-    ("GRPC_POLL_STRATEGY", "poll"),
-];
-
 impl Program {
-    pub(crate) async fn resolve(&self, pass: &[String]) -> Result<Resolved, PythonError> {
+    /// Finds the interpreter and the SDK. `pass`: variables of this process that it gets too.
+    pub async fn resolve(&self, pass: &[String]) -> Result<Resolved, PythonError> {
         let mut env = inherited(pass);
         let argv = match self {
             Program::Command { argv } => argv.clone(),
@@ -79,8 +70,6 @@ fn python_path(sdk: PathBuf) -> OsString {
 }
 
 fn inherited(pass: &[String]) -> BTreeMap<OsString, OsString> {
-    let defaults = SINGLE_THREADED.map(|(key, value)| (key.into(), value.into()));
     let names = PASSED.into_iter().chain(pass.iter().map(String::as_str));
-    let passed = names.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-    defaults.into_iter().chain(passed).collect()
+    names.filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
 
 use ostler_core::Event;
-use ostler_proto::{Decoder, FromWorker, Limits, Wire};
+use ostler_proto::{Decoder, FromWorker, Limits, LogLevel, Wire};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::driver::Driver;
 use crate::link::{Link, Offence, Reaction};
 use crate::outbox::Outbox;
+use crate::output::Stream;
 
 /// Takes up the inherited streams of a process.
 pub(crate) fn start(
@@ -89,7 +90,7 @@ async fn attend_outbox(driver: &Driver, link: &Link, outbox: Option<&Outbox>) {
 
 async fn read_all(
     driver: &Driver,
-    link: &Link,
+    link: &Arc<Link>,
     stream: &mut OwnedReadHalf,
     decoder: &mut Decoder,
     events: &mut Vec<Event>,
@@ -109,7 +110,7 @@ async fn read_all(
 
 async fn take_in_all(
     driver: &Driver,
-    link: &Link,
+    link: &Arc<Link>,
     decoder: &mut Decoder,
     events: &mut Vec<Event>,
 ) -> Result<(), Offence> {
@@ -121,7 +122,7 @@ async fn take_in_all(
 
 pub(crate) async fn take_in(
     driver: &Driver,
-    link: &Link,
+    link: &Arc<Link>,
     message: FromWorker,
     events: &mut Vec<Event>,
 ) -> Result<(), Offence> {
@@ -131,7 +132,10 @@ pub(crate) async fn take_in(
     match link.on_message(message)? {
         Reaction::Nothing => {}
         Reaction::Report(event) => events.push(event),
-        Reaction::Flush => events.extend(link.flush()),
+        Reaction::Grant(grant) => events.extend(grant.link.grant(grant.wire_id, grant.credit)),
+        Reaction::CallBack(call) => driver.call_back(link, *call),
+        Reaction::Progress(exchange) => driver.note_progress(link, &exchange),
+        Reaction::Metric(metric) => driver.note_metric(*metric),
         Reaction::WaitFor(exchange) => {
             driver.report_all(events);
             poll_fn(|cx| exchange.poll_room(cx)).await;
@@ -143,7 +147,9 @@ pub(crate) async fn take_in(
 fn conclude(driver: &Driver, link: &Link, ended: Result<(), Offence>) {
     if let Err(offence) = ended {
         tracing::warn!(worker = &*link.name, "protocol violation: {offence}");
-        link.output.note(&format!("protocol violation: {offence}"));
+        let text = format!("protocol violation: {offence}");
+        let generation = link.process.generation;
+        link.output.note(Stream::Log, LogLevel::Error, generation, None, text);
         driver.report(Event::ProtocolViolated { process: link.process });
     }
 }

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use ostler_runtime::{Body, Call, Encoding, Pool};
+use ostler_runtime::{Body, Call, Encoding, OnDisconnect, Running};
 
 use crate::payload::Payload;
 use crate::problem::Problem;
@@ -41,11 +41,16 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     request: Request<Incoming>,
     client: u64,
-    id: HeaderValue,
+    given: Option<HeaderValue>,
 ) -> Response<Payload> {
-    match answer(&shared, request, client, &id).await {
+    let mut id = given;
+    match answer(&shared, request, client, &mut id).await {
         Ok(response) => response,
-        Err(problem) => crate::payload::problem(&problem, &id),
+        Err(problem) => {
+            // What was refused before it became a request has an id of its own.
+            let id = id.unwrap_or_else(|| shared.next_request_id());
+            crate::payload::problem(&problem, &id)
+        }
     }
 }
 
@@ -53,7 +58,7 @@ async fn answer(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
     client: u64,
-    id: &HeaderValue,
+    id: &mut Option<HeaderValue>,
 ) -> Result<Response<Payload>, Problem> {
     if request.method() != Method::POST {
         let detail = "a call is made with POST";
@@ -70,9 +75,15 @@ async fn answer(
     // A body that is there already costs no timer.
     let body = tokio::time::timeout(BODY_TIMEOUT, body(request, encoding, limit)).await;
     call.body = body.unwrap_or_else(|_| Err(too_slow()))?;
+    let mut running = pool.call(call);
+    if pool.on_disconnect() == OnDisconnect::Continue {
+        running.continue_when_dropped();
+    }
+    let name = running.id();
+    let id = id.get_or_insert_with(|| HeaderValue::from_str(&name).expect("hex digits"));
     match framing {
-        None => whole(shared, &pool, call, id).await,
-        Some(framing) => Ok(streamed(shared, &pool, call, framing, id)),
+        None => whole(shared, running, id).await,
+        Some(framing) => Ok(streamed(shared, running, framing, &name, id)),
     }
 }
 
@@ -83,11 +94,10 @@ fn too_slow() -> Problem {
 
 async fn whole(
     shared: &Shared,
-    pool: &Pool,
-    call: Call,
+    running: Running,
     id: &HeaderValue,
 ) -> Result<Response<Payload>, Problem> {
-    let result = pool.call(call).result().await;
+    let result = running.result().await;
     let answered = result.map_err(|error| Problem::of_call(&error, shared.tracebacks))?;
     let content_type = match answered.body.is_raw() {
         false => HeaderValue::from_static("application/json"),
@@ -106,13 +116,12 @@ async fn whole(
 
 fn streamed(
     shared: &Shared,
-    pool: &Pool,
-    call: Call,
+    running: Running,
     framing: Framing,
+    name: &str,
     id: &HeaderValue,
 ) -> Response<Payload> {
-    let request_id = id.to_str().unwrap_or_default().to_owned();
-    let stream = StreamBody::new(pool.call(call), framing, shared.tracebacks, request_id);
+    let stream = StreamBody::new(running, framing, shared.tracebacks, name.to_owned());
     let mut response = Response::new(Payload::Stream(Box::new(stream)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(framing.content_type()));

@@ -5,13 +5,28 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod call;
+mod docs;
+mod events;
+mod exposition;
+mod list;
+mod logs;
+mod metrics;
+mod openapi;
 mod payload;
+mod pools;
 mod problem;
+mod query;
+mod requests;
 mod routes;
 mod server;
-mod stats;
+mod sse;
+mod status;
 mod stream;
+mod time;
+mod transitions;
+mod workers;
 
 pub use problem::Problem;
 pub use server::{BindError, Server, ServerSettings, Stopper};

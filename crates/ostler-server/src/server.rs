@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use ostler_runtime::Pool;
+use ostler_core::RequestId;
+use ostler_runtime::{Pool, made_id};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
@@ -46,9 +48,10 @@ pub struct Shared {
     pub version: &'static str,
     pub listen: SocketAddr,
     pub started: Instant,
-    boot: u32,
     requests: AtomicU64,
     pub(crate) stop: watch::Sender<Stop>,
+    /// The pools are gone: whatever still streams comes to its end.
+    pub(crate) closing: watch::Sender<bool>,
 }
 
 /// How the server was told to end.
@@ -68,22 +71,17 @@ impl Shared {
         })
     }
 
-    /// The id that the client gave, or one of ours if it gave none or nonsense.
-    fn request_id(&self, headers: &HeaderMap) -> (HeaderValue, Result<(), Problem>) {
-        let Some(given) = headers.get(call::REQUEST_ID) else {
-            return (self.next_request_id(), Ok(()));
-        };
-        let printable = given.as_bytes().iter().all(u8::is_ascii_graphic);
-        if printable && (1..=128).contains(&given.len()) {
-            return (given.clone(), Ok(()));
+    fn close(&self) {
+        for pool in &self.pools {
+            pool.event_log().close();
         }
-        let detail = "Ostler-Request-Id must be 1 to 128 printable ASCII characters";
-        (self.next_request_id(), Err(Problem::bad_request(detail)))
+        self.closing.send_replace(true);
     }
 
-    fn next_request_id(&self) -> HeaderValue {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        HeaderValue::from_str(&format!("r_{:08x}{number:08x}", self.boot)).expect("hex digits")
+    /// An id for what is not a call.
+    pub(crate) fn next_request_id(&self) -> HeaderValue {
+        let number = RequestId(self.requests.fetch_add(1, Ordering::Relaxed));
+        HeaderValue::from_str(&made_id(0, number)).expect("hex digits")
     }
 }
 
@@ -119,9 +117,9 @@ impl Server {
             version: settings.version,
             listen,
             started: Instant::now(),
-            boot: uuid::Uuid::now_v7().as_u128() as u32,
             requests: AtomicU64::new(1),
             stop: watch::Sender::default(),
+            closing: watch::Sender::new(false),
         });
         Ok(Server { shared, tcp, unix, socket: path })
     }
@@ -137,9 +135,10 @@ impl Server {
 
     /// Serves until it is told to stop and every pool is gone.
     pub async fn run(self) {
+        let router = routes::router(Arc::clone(&self.shared));
         let mut connections = JoinSet::new();
         let mut stop = self.shared.stop.subscribe();
-        let (close, closing) = watch::channel(false);
+        let closing = self.shared.closing.subscribe();
         let pools_gone = end_pools(Arc::clone(&self.shared), stop.clone());
         tokio::pin!(pools_gone);
         loop {
@@ -149,13 +148,14 @@ impl Server {
                     let Ok((stream, peer)) = accepted else { catch_breath().await; continue };
                     let _ = stream.set_nodelay(true);
                     let client = call::owner_number(&peer.ip().to_string());
-                    let visitor = Visitor { shared: Arc::clone(&self.shared), client, local: false };
+                    let (shared, router) = (Arc::clone(&self.shared), router.clone());
+                    let visitor = Visitor { shared, router, client, local: false };
                     connections.spawn(attend(stream, visitor, closing.clone()));
                 }
                 accepted = self.unix.accept(), if !full => {
                     let Ok((stream, _)) = accepted else { catch_breath().await; continue };
-                    let shared = Arc::clone(&self.shared);
-                    let visitor = Visitor { shared, client: 0, local: true };
+                    let (shared, router) = (Arc::clone(&self.shared), router.clone());
+                    let visitor = Visitor { shared, router, client: 0, local: true };
                     connections.spawn(attend(stream, visitor, closing.clone()));
                 }
                 Some(_) = connections.join_next() => {}
@@ -164,7 +164,7 @@ impl Server {
             }
         }
         drop(std::fs::remove_file(&self.socket));
-        let _ = close.send(true);
+        self.shared.close();
         let farewell = async { while connections.join_next().await.is_some() {} };
         drop(tokio::time::timeout(FAREWELL, farewell).await);
     }
@@ -214,6 +214,8 @@ async fn end_pools(shared: Arc<Shared>, mut stop: watch::Receiver<Stop>) {
 #[derive(Clone)]
 struct Visitor {
     shared: Arc<Shared>,
+    /// Every route but the call itself.
+    router: Router,
     client: u64,
     /// Over the unix socket: the file's mode has let them in.
     local: bool,
@@ -242,16 +244,21 @@ async fn attend(
 }
 
 async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Payload> {
-    let (id, given) = visitor.shared.request_id(request.headers());
-    let admitted = if visitor.local { given } else { given.and_then(|()| admit(&request)) };
-    if let Err(refused) = admitted {
-        return problem(&refused, &id);
-    }
+    let admitted = given_id(request.headers()).and_then(|given| {
+        if !visitor.local {
+            admit(&request)?;
+        }
+        Ok(given)
+    });
+    let given = match admitted {
+        Ok(given) => given,
+        Err(refused) => return problem(&refused, &visitor.shared.next_request_id()),
+    };
     if call::route(request.uri().path()).is_some() {
-        return call::serve(visitor.shared, request, visitor.client, id).await;
+        return call::serve(visitor.shared, request, visitor.client, given).await;
     }
-    let router = routes::router(visitor.shared);
-    let mut response = match router.oneshot(request.map(axum::body::Body::new)).await {
+    let id = given.unwrap_or_else(|| visitor.shared.next_request_id());
+    let mut response = match visitor.router.oneshot(request.map(axum::body::Body::new)).await {
         Ok(response) => response,
         Err(never) => match never {},
     };
@@ -260,6 +267,17 @@ async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Paylo
     }
     response.headers_mut().insert(call::REQUEST_ID, id);
     response.map(Payload::Router)
+}
+
+/// The id that the client gave, if it gave one.
+fn given_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
+    let Some(given) = headers.get(call::REQUEST_ID) else { return Ok(None) };
+    let printable = given.as_bytes().iter().all(u8::is_ascii_graphic);
+    if printable && (1..=128).contains(&given.len()) {
+        return Ok(Some(given.clone()));
+    }
+    let detail = "Ostler-Request-Id must be 1 to 128 printable ASCII characters";
+    Err(Problem::bad_request(detail))
 }
 
 /// A web page of somebody else must not be able to talk to this server: neither under a name that

@@ -4,9 +4,9 @@
 use std::task::{Context, Poll};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use ostler_runtime::{CallError, Failure, Item, Running};
+use ostler_runtime::{CallError, Failure, Item, Running, started_value};
 
-use crate::problem::{Problem, started_value};
+use crate::problem::Problem;
 
 /// How much is gathered into one write.
 const GATHER: usize = 64 << 10;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ostler_core::{
     Answer, Command, Event, Pool, ProcessId, Ready, Recording, RequestId, RequestSpec, Settings,
-    Target, Time,
+    Time,
 };
 
 const EVENTS: u64 = 2_000_000;
@@ -102,10 +102,9 @@ impl Shell {
     fn call(&mut self) {
         let spec = RequestSpec {
             deadline: Time::ZERO.after(Duration::from_secs(1 << 20)),
-            priority: 0,
             owner: self.next % OWNERS,
-            idempotent: false,
-            target: Target::Any,
+            fingerprint: self.next,
+            ..RequestSpec::until(Time::ZERO)
         };
         let request = RequestId(self.next);
         self.next += 1;

@@ -8,6 +8,7 @@
 mod agenda;
 pub mod bench;
 mod ledger;
+mod own;
 mod prng;
 mod profile;
 pub mod run;

@@ -2,10 +2,12 @@
 //! faults are about. Each fault is present in only some worlds, because a world full of one
 //! fault hides what another would show.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_core::{Backoff, Heartbeat, Settings};
+use ostler_core::{Admission, Backoff, CapacityFrom, Checkup, Heartbeat, Settings, Strategy};
 
+use crate::own::Evenly;
 use crate::prng::Prng;
 
 const fn us(n: u64) -> Duration {
@@ -44,8 +46,10 @@ pub struct Load {
     pub cancels: f64,
     /// Share addressed to one worker.
     pub to_worker: f64,
-    /// Share addressed to a lease, while there is one.
-    pub to_lease: f64,
+    /// Different requests there are; none: no two are the same.
+    pub kinds: u32,
+    /// Share of executions that make a call of their own and wait for it.
+    pub nested: f64,
 }
 
 /// What supervisors, lease holders and operators do.
@@ -91,10 +95,15 @@ pub struct Faults {
     pub dies_running: f64,
     pub loses_answer: f64,
     pub dies_after_answer: f64,
+    /// Share of the kinds that bring down whatever process runs them.
+    pub poison: f64,
     pub fails: f64,
     pub fails_retryable: f64,
     pub gives_up: f64,
     pub answers_twice: f64,
+    // One chance per check.
+    pub falls_unwell: f64,
+    pub falls_deaf: f64,
     // One chance per assignment.
     pub not_sent: f64,
     /// Mean time between two pieces of mischief, and which there are.
@@ -112,6 +121,10 @@ pub enum Mischief {
     CloseStream,
     Violate,
     AskRetire,
+    /// It says that it cannot be trusted any more.
+    Taint,
+    /// The kernel kills one for want of memory.
+    OutOfMemory,
     /// A message that no longer, or never, means anything.
     Stale,
     /// The event loop does nothing for a while.
@@ -119,7 +132,7 @@ pub enum Mischief {
     StoreOutage,
 }
 
-const MISCHIEF: [Mischief; 10] = [
+const MISCHIEF: [Mischief; 12] = [
     Mischief::KillOne,
     Mischief::KillAll,
     Mischief::StopOne,
@@ -127,6 +140,8 @@ const MISCHIEF: [Mischief; 10] = [
     Mischief::CloseStream,
     Mischief::Violate,
     Mischief::AskRetire,
+    Mischief::Taint,
+    Mischief::OutOfMemory,
     Mischief::Stale,
     Mischief::Stall,
     Mischief::StoreOutage,
@@ -156,6 +171,8 @@ impl Profile {
         self.people.order_gap = None;
         self.people.lease_gap = None;
         self.load.cancels = 0.0;
+        self.load.kinds = 0;
+        self.load.nested = 0.0;
         self.load.deadline = (ms(500), ms(1_000));
     }
 }
@@ -174,11 +191,21 @@ fn settings(prng: &mut Prng) -> Settings {
         timeout: interval * prng.between(2, 5),
         misses: prng.between(1, 3),
         initial_delay: if prng.chance(0.5) { Duration::ZERO } else { ms(50) },
+        independent: prng.chance(0.2),
+    });
+    let checkup = prng.chance(0.5).then(|| Checkup {
+        interval: prng.span(ms(10), ms(300)),
+        timeout: prng.span(ms(5), ms(100)),
+        again: prng.span(ms(2), ms(100)),
+        failures: prng.between(1, 3),
     });
     Settings {
         size,
         capacity: if prng.chance(0.6) { 1 } else { prng.between(2, 4) },
+        capacity_from: capacity_from(prng),
         dedicated_max: prng.between(0, 4),
+        strategy: strategy(prng),
+        admission: if prng.chance(0.3) { Admission::Deadline } else { Admission::Queue },
         queue_max: if prng.chance(0.1) { 0 } else { prng.between(1, 80) },
         queue_timeout: prng.span(ms(5), ms(5_000)),
         prefetch: prng.between(0, 2),
@@ -192,6 +219,7 @@ fn settings(prng: &mut Prng) -> Settings {
         drain_timeout: prng.span(ms(20), ms(1_000)),
         supervisor_timeout: prng.span(ms(100), ms(2_000)),
         heartbeat,
+        checkup,
         hang_timeout: prng.chance(0.3).then(|| prng.span(ms(500), ms(2_000))),
         backoff: Backoff {
             first: prng.span(ms(2), ms(50)),
@@ -203,10 +231,24 @@ fn settings(prng: &mut Prng) -> Settings {
         restart_cooldown: prng.span(ms(50), ms(1_000)),
         attempts_max: prng.between(1, 4),
         retry_delay: prng.span(ms(1), ms(50)),
+        quarantine: if prng.chance(0.3) { Duration::ZERO } else { prng.span(ms(20), ms(5_000)) },
         gang_patience: prng.span(ms(5), ms(500)),
         leases_max: prng.between(1, 20),
         record_retry: prng.span(ms(2), ms(50)),
         seed: prng.next(),
+    }
+}
+
+fn capacity_from(prng: &mut Prng) -> CapacityFrom {
+    [CapacityFrom::Pool, CapacityFrom::Worker, CapacityFrom::Min][prng.below(3) as usize]
+}
+
+fn strategy(prng: &mut Prng) -> Strategy {
+    match prng.below(6) {
+        0..=2 => Strategy::LeastLoaded,
+        3 => Strategy::RoundRobin,
+        4 => Strategy::Lru,
+        _ => Strategy::Own(Arc::new(Evenly)),
     }
 }
 
@@ -227,7 +269,8 @@ fn load(prng: &mut Prng, settings: &Settings) -> Load {
         streams: if prng.chance(0.5) { 0.2 } else { 0.0 },
         cancels: if prng.chance(0.6) { 0.1 } else { 0.0 },
         to_worker: if prng.chance(0.5) { 0.1 } else { 0.0 },
-        to_lease: 0.2,
+        kinds: if prng.chance(0.4) { 0 } else { prng.between(3, 300) },
+        nested: if prng.chance(0.3) { 0.2 } else { 0.0 },
     }
 }
 
@@ -266,6 +309,9 @@ fn faults(prng: &mut Prng) -> Faults {
         dies_running: some(0.02),
         loses_answer: some(0.02),
         dies_after_answer: some(0.02),
+        poison: some(0.05),
+        falls_unwell: some(0.1),
+        falls_deaf: some(0.1),
         fails: some(0.1),
         fails_retryable: some(0.2),
         gives_up: some(0.02),

@@ -1,6 +1,7 @@
 //! Worlds by the hundred. `OSTLER_SIM_EVENTS` sets how many events the long test lives through,
 //! `OSTLER_SIM_SEED` where it begins.
 
+use ostler_core::{Admission, CapacityFrom, Strategy};
 use ostler_sim::run::{Failure, run};
 use ostler_sim::{Profile, Tracing};
 
@@ -63,5 +64,19 @@ fn the_worlds_differ_in_what_they_ask() {
     assert!(some(|world| world.settings.heartbeat.is_none()));
     assert!(some(|world| world.faults.mischief.is_empty()), "some worlds are calm");
     assert!(some(|world| world.faults.mischief.len() > 5), "some are not");
+    assert!(some(|world| world.settings.checkup.is_none()));
+    assert!(some(|world| world.settings.heartbeat.is_some_and(|beat| beat.independent)));
+    for strategy in [Strategy::LeastLoaded, Strategy::RoundRobin, Strategy::Lru] {
+        assert!(profiles.iter().any(|world| world.settings.strategy == strategy), "{strategy:?}");
+    }
+    assert!(some(|world| matches!(world.settings.strategy, Strategy::Own(_))));
+    for capacity in [CapacityFrom::Pool, CapacityFrom::Worker, CapacityFrom::Min] {
+        let same = |world: &Profile| world.settings.capacity_from == capacity;
+        assert!(profiles.iter().any(same), "{capacity:?}");
+    }
+    assert!(some(|world| world.settings.admission == Admission::Deadline));
+    assert!(some(|world| world.settings.quarantine.is_zero()));
+    assert!(some(|world| world.load.nested > 0.0) && some(|world| world.faults.poison > 0.0));
+    assert!(some(|world| world.faults.falls_unwell > 0.0 && world.settings.checkup.is_some()));
     assert!(some(|world| world.store.doubts > 0.0) && some(|world| world.store.refuses > 0.0));
 }

@@ -1,16 +1,17 @@
 //! A server made of a configuration: pools started, doors opened, signals heeded.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_core::{Backoff, Settings};
-use ostler_runtime::{Pool, PoolSpec, ProcessSettings, StartError, containment};
+use ostler_runtime::{Directory, EVENTS_KEPT, EventLog, Pool, PoolSpec, StartError};
 use ostler_server::{BindError, Server, ServerSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::{self, Config, Program, WorkerSocket};
+use crate::config::Config;
+use crate::spec::spec;
 
 /// Sets how much is logged, in the syntax of `tracing_subscriber`.
 const LOG_VARIABLE: &str = "OSTLER_LOG";
@@ -35,9 +36,16 @@ pub(crate) struct Daemon {
 impl Daemon {
     pub async fn start(config: &Config) -> Result<Daemon, DaemonError> {
         log_to_stderr();
+        // The workers of one server may call each other's pools, and there is one log for all.
+        let (directory, events) = (Directory::new(), Arc::new(EventLog::new(EVENTS_KEPT)));
         let mut pools = Vec::new();
         for pool in &config.pools {
-            pools.push(Pool::start(spec(pool, &config.server)).await?);
+            let spec = PoolSpec {
+                directory: directory.clone(),
+                events: Arc::clone(&events),
+                ..spec(pool, &config.server)
+            };
+            pools.push(Pool::start(spec).await?);
         }
         let settings = ServerSettings {
             listen: config.server.listen,
@@ -57,8 +65,8 @@ impl Daemon {
             let ready = tokio::time::timeout(self.start_timeout, pool.all_ready()).await;
             if ready.is_err() {
                 let info = pool.info();
-                let output = info.workers.iter().flat_map(|worker| worker.output.last());
-                let why = info.last_failure.or_else(|| output.last().cloned());
+                let output = info.workers.iter().flat_map(|worker| worker.last_lines(1));
+                let why = info.last_failure.or_else(|| output.last());
                 let why = why.unwrap_or_else(|| "its workers are not ready in time".to_owned());
                 return Err(DaemonError::NotReady { pool: info.name, why });
             }
@@ -117,54 +125,4 @@ fn log_to_stderr() {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .try_init();
-}
-
-fn spec(pool: &config::Pool, server: &config::Server) -> PoolSpec {
-    let program = match &pool.program {
-        Program::Python { file, interpreter } => ostler_runtime::Program::Python {
-            file: file.clone(),
-            interpreter: interpreter.display().to_string(),
-        },
-        Program::Command { argv } => {
-            ostler_runtime::Program::Command { argv: argv.iter().map(Into::into).collect() }
-        }
-    };
-    PoolSpec {
-        processes: ProcessSettings {
-            env: pool.env.clone().into_iter().collect(),
-            cwd: Some(pool.cwd.clone()),
-            named_socket: pool.socket == WorkerSocket::Named,
-            containment: match pool.containment {
-                config::Containment::Shim => containment::Containment::Shim,
-                config::Containment::Namespace => containment::Containment::Namespace,
-            },
-        },
-        env_pass: pool.env_pass.clone(),
-        request_timeout: pool.request.timeout,
-        max_body: pool.request.max_body,
-        max_result: pool.request.max_result,
-        max_line: pool.request.max_line,
-        ..PoolSpec::new(pool.name.as_str(), program, settings(pool, server))
-    }
-}
-
-fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
-    let defaults = Settings::of_size(pool.size);
-    Settings {
-        queue_max: pool.queue.max,
-        queue_timeout: pool.queue.timeout,
-        prefetch: pool.queue.prefetch,
-        start_timeout: pool.start.timeout,
-        start_batch: pool.start.batch,
-        start_batch_delay: pool.start.batch_delay,
-        cancel_grace: pool.request.cancel_grace,
-        stop_grace: pool.stop_grace,
-        drain_timeout: server.drain_timeout,
-        restart_max: pool.restart.max,
-        restart_period: pool.restart.period,
-        restart_cooldown: pool.restart.cooldown,
-        backoff: Backoff { first: pool.backoff.min, max: pool.backoff.max, ..defaults.backoff },
-        seed: u64::from(std::process::id()),
-        ..defaults
-    }
 }

@@ -27,7 +27,9 @@
 
 pub mod cli;
 pub mod config;
+mod conform;
 mod daemon;
+mod spec;
 mod text;
 
 pub use ostler_core::Settings;

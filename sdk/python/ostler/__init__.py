@@ -9,7 +9,7 @@
 
 from .errors import CallError, Cancelled, Retryable
 from .functions import function, health, on_start, on_stop
-from .context import Request, call, metric, request, retire, shield
+from .context import Request, acall, call, metric, request, retire, shield
 from .results import Raw
 
 __version__ = "0.1.0"
@@ -20,6 +20,7 @@ __all__ = [
     "Raw",
     "Request",
     "Retryable",
+    "acall",
     "call",
     "function",
     "health",

@@ -10,7 +10,7 @@ names it, before the function has begun.
 import inspect
 import typing
 
-from .errors import Unfit
+from .errors import Malformed, Unfit
 from .jsontext import SMALL, loads, scan
 from .schema import EMPTY, bytes_type, json_types, parameter_schema
 
@@ -235,4 +235,4 @@ def load(body):
     try:
         return loads(body)
     except (ValueError, RecursionError) as error:
-        raise Unfit(f"the body is not JSON: {error}") from None
+        raise Malformed(f"the body is not JSON: {error}") from None

@@ -145,8 +145,9 @@ class Interrupts:
             return
         raise Struck(self.stopping or "cancelled")
 
-    def mark_stop(self):
-        """After ``stopping`` was set: main looks before each request from now on."""
+    def begin_stop(self, reason):
+        """From now on main looks before each request."""
+        self.stopping = reason
         self.cancelled.add(STOP_MARK)
 
     def disown(self):

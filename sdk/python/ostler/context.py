@@ -25,7 +25,10 @@ def request():
     """The request being served."""
     current = _serving().current_request()
     if current is None:
-        raise RuntimeError("no request is being served here")
+        raise RuntimeError(
+            "no request is being served here; a thread of your own sees the request "
+            "if it runs in a copy of the handler's context (contextvars.copy_context)"
+        )
     return current
 
 
@@ -56,36 +59,50 @@ class Request:
         return self._worker.state.is_cancelled(self.wire_id)
 
     def progress(self, value):
-        """Tell whoever follows the request how far it is."""
-        self._worker.outbox.emit(wire.PROGRESS, self.wire_id, body=_json(value))
+        """Tell whoever follows the request how far it is: any JSON value."""
+        self._say(wire.PROGRESS, body=_json(value))
 
     def log(self, message, level="info"):
-        """A log line that belongs to this request."""
-        meta = {"level": level, "message": text(message, 65536)}
-        self._worker.outbox.emit(wire.LOG, self.wire_id, meta=meta)
+        """A log line that belongs to this request; trace, debug, info, warning or error."""
+        self._say(wire.LOG, meta={"level": level, "message": text(message, 65536)})
+
+    def _say(self, kind, meta=None, body=b""):
+        self._worker.emit(kind, self.wire_id, meta=meta, body=body)
 
 
 class shield:
-    """Within it the handler is not interrupted; a cancel that came is raised at its end."""
+    """Within it the handler is not interrupted; a cancel that came is raised at its end.
+
+    In a coroutine of the async profile it is raised at the first ``await``
+    after its end. Where nothing interrupts (a thread of the user's own) it
+    does nothing.
+    """
 
     def __enter__(self):
-        on_main = _worker is not None and _worker.state.on_main_thread()
-        self._state = _worker.state if on_main else None
-        if on_main:
-            self._request = self._state.current
-            self._state.masked += 1
+        self._leave = _worker.shielded() if _worker is not None else None
         return self
 
     def __exit__(self, *_exception):
-        state = self._state
-        # One that outlives its request (in a generator kept somewhere) has nothing to lift.
-        if state is not None and state.current == self._request and state.masked:
-            state.masked -= 1
-            state.check()
+        if self._leave is not None:
+            self._leave()
 
 
 def call(pool, function, *args, **kwargs):
-    """Call a function of another pool and wait for its result."""
+    """Call a function of another pool, or of this one, and wait for its result.
+
+    It has the deadline of the request that makes it and ends with it. What the
+    server says against it raises ``CallError``.
+    """
+    return _result(_serving().calls.make(*_call(pool, function, args, kwargs)))
+
+
+async def acall(pool, function, *args, **kwargs):
+    """As ``call``, for coroutines: other coroutines go on meanwhile."""
+    return _result(await _serving().calls.make_async(*_call(pool, function, args, kwargs)))
+
+
+def _call(pool, function, args, kwargs):
+    """(meta, flags, body) of a call."""
     if args and kwargs:
         raise TypeError("ostler.call takes positional or keyword arguments, not both")
     flags, body = 0, b""
@@ -95,7 +112,7 @@ def call(pool, function, *args, **kwargs):
         body = _json(list(args))
     elif kwargs:
         body = _json(kwargs)
-    return _result(_serving().calls.make({"pool": pool, "function": function}, flags, body))
+    return {"pool": pool, "function": function}, flags, body
 
 
 def _json(value):
@@ -117,9 +134,14 @@ def metric(name, value, **labels):
     """A measurement of the worker's own."""
     labels = {key: text(label, 256) for key, label in labels.items()}
     meta = {"name": name, "value": float(value), "labels": labels or None}
-    _serving().outbox.emit(wire.METRIC, 0, meta=meta)
+    _serving().emit(wire.METRIC, 0, meta=meta)
 
 
-def retire(reason="the worker asked for it"):
-    """Ask to be replaced; what has not started goes elsewhere."""
-    _serving().outbox.emit(wire.RETIRE, 0, meta={"reason": text(reason, 1024)})
+def retire(reason="the worker asked for it", tainted=False):
+    """Ask to be replaced; what has not started goes elsewhere.
+
+    ``tainted`` says that the process itself is in doubt (its memory, its
+    device): it gets no new work and counts as crashed once its requests ended.
+    """
+    meta = {"reason": text(reason, 1024), "tainted": True if tainted else None}
+    _serving().emit(wire.RETIRE, 0, meta=meta)

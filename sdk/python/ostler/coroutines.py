@@ -40,3 +40,32 @@ class Coroutines:
 
 async def _whole(awaitable):
     return await awaitable
+
+
+def run_alone(awaitable):
+    """Run to the end on a loop of its own, in a thread that has none."""
+    import asyncio
+
+    return asyncio.run(_whole(awaitable))
+
+
+def run_here(place, turn, awaitable):
+    """Run to the end on the loop of this thread, in the name of ``turn``."""
+    import asyncio
+
+    if place.loop is None:
+        place.loop = asyncio.new_event_loop()
+    loop = place.loop
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(_whole(awaitable))
+    turn.cancel_task = lambda: loop.call_soon_threadsafe(task.cancel)
+    if turn.cancelled:
+        task.cancel()
+    try:
+        return loop.run_until_complete(task)
+    except asyncio.CancelledError as error:
+        if turn.cancelled:
+            raise Cancelled(turn.worker.state.stopping or "cancelled") from error
+        raise
+    finally:
+        turn.cancel_task = None

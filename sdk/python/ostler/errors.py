@@ -34,12 +34,20 @@ class Unfit(Exception):
     """The arguments do not fit the function; it was not started."""
 
 
+class Malformed(Unfit):
+    """The body is not JSON; there are no arguments to judge."""
+
+
 class Withdrawn(BaseException):
     """The request was cancelled before its function began."""
 
 
 class StreamClosed(Exception):
     """The server closed a stream."""
+
+
+class StreamEnded(StreamClosed):
+    """It did so between two frames, as a server that leaves does."""
 
 
 class Unencodable(Exception):

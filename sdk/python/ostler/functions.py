@@ -16,7 +16,7 @@ class Function:
     def __init__(self, fn, name=None, thread_safe=None):
         self.fn = fn
         self.name = name or fn.__name__
-        self.thread_safe = thread_safe
+        self.thread_safe = None if thread_safe is None else bool(thread_safe)
         self.doc = inspect.getdoc(fn)
         self.is_async = inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
         self.streaming = inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn)
@@ -39,7 +39,7 @@ class Function:
         if self.doc:
             entry["doc"] = text(self.doc, 4096)
         if self.thread_safe is not None:
-            entry["threadSafe"] = bool(self.thread_safe)
+            entry["threadSafe"] = self.thread_safe
         return entry
 
 
@@ -65,7 +65,10 @@ registry = Registry()
 
 
 def function(fn=None, *, name=None, thread_safe=None):
-    """Serve a function. Use it bare or with options."""
+    """Serve a function. Use it bare or with options.
+
+    ``thread_safe`` says whether it may run beside itself in the thread profile.
+    """
     if fn is None:
         return lambda real: function(real, name=name, thread_safe=thread_safe)
     registry.add(Function(fn, name, thread_safe))

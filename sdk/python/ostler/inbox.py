@@ -9,7 +9,7 @@ behind the current request: the loop (False) or this object.
 import select
 from collections import deque
 
-from .errors import StreamClosed
+from .errors import StreamClosed, StreamEnded
 from .wire import HEADER, SMALL, check, decode
 
 RECV = 65536  # from 128 KiB up, CPython maps and unmaps a buffer for every call
@@ -56,15 +56,15 @@ class Inbox:
             self.aside = deque(kept)
         return found
 
-    def wait(self):
-        """Block until there is something to read. Consumes nothing."""
-        self.poller.poll()
+    def wait(self, seconds=None):
+        """Block until there is something to read: true then. Consumes nothing."""
+        return self.poller.poll(None if seconds is None else seconds * 1000)
 
     def read(self):
         """Read what is there; at least one byte, or the stream has ended."""
         data = receive(self.sock)
         if not data:
-            raise StreamClosed("the server closed the data stream")
+            raise StreamEnded("the server closed the data stream")
         self.aside.extend(self.decoder.feed(data))
         missing = getattr(self.decoder, "missing", lambda: 0)()
         if missing > SMALL:

@@ -3,7 +3,7 @@
 import os
 import traceback
 
-from .errors import Retryable, Unfit
+from .errors import Malformed, Retryable, Unfit
 from .jsontext import text
 
 MESSAGE_LIMIT = 8 * 1024
@@ -14,7 +14,8 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 def describe(error):
     """The meta of an ``error`` frame; what is None goes without saying."""
     if isinstance(error, Unfit):
-        return invalid_arguments(text(error, MESSAGE_LIMIT))
+        code = "malformed" if isinstance(error, Malformed) else "invalid_arguments"
+        return {"code": code, "message": text(error, MESSAGE_LIMIT), "started": False}
     return {
         "code": "application_error",
         "type": text(type(error).__name__, 256),
@@ -22,10 +23,6 @@ def describe(error):
         "retryable": True if isinstance(error, Retryable) else None,
         "traceback": traceback_of(error),
     }
-
-
-def invalid_arguments(message):
-    return {"code": "invalid_arguments", "message": message, "started": False}
 
 
 def function_not_found(name):

@@ -7,67 +7,55 @@ Python call per request is what would cost most. Everything that is not a plain
 function on the binary wire goes through ``dispatch``.
 """
 
-import os
-import socket
 from time import monotonic
 
-from . import ndjson, wire
-from .calls import Calls
-from .cancel import MAIN, Interrupts, free_threaded
-from .control import Control, stacks
-from .coroutines import Coroutines
-from .errors import Cancelled, StreamClosed, Unencodable, Unfit, Withdrawn
-from .inbox import RECV, Inbox, read_large_query, receive
-from .jsontext import dumps, text
-from .outbox import Outbox
-from .outcome import describe, function_not_found
+from . import wire
+from .calls import MainCalls
+from .cancel import MAIN, SIGNAL, Interrupts, free_threaded
 from .context import Request
-from .results import encoded
+from .coroutines import Coroutines, run_alone
+from .errors import Cancelled, StreamClosed, Unencodable, Withdrawn
+from .inbox import RECV, read_large_query, receive
+from .jsontext import dumps
+from .outbox import Outbox
+from .outcome import function_not_found
+from .service import LOST_GRACE, Service
 from .streaming import Stream, is_stream
 
-STOP_GRACE = 1.5  # for a handler and the stop hooks, once told to stop at once
-LOST_GRACE = 1.0  # the same, when the server is gone
 
+class Worker(Service):
+    """One request at a time, in the main thread."""
 
-class Worker:
-    """One worker process between its two streams."""
+    profile = "process"
+    cancel_signal = SIGNAL
 
     def __init__(self, registry, data, control, binary=True, limit=None):
-        self.registry = registry
-        self.binary = binary
-        self.limit = limit or (wire.MAX_FRAME if binary else ndjson.MAX_LINE)
-        self.encode = wire.encode if binary else ndjson.encode
-        self.pid = os.getpid()
-        self.started = monotonic()
         self.served = 0
-        self.graceful = False
-        self.data = data
         self.frame = None
         self.request = None
-        self.state = Interrupts()
-        self.inbox = Inbox(data, self.decoder())
-        self.control = Control(self.state, data, control, self.decoder(), self.encode)
-        self.one_stream = control is None
-        self.outbox = Outbox(data, self.control, self.state, self.encode, binary, self.limit)
-        self.calls = Calls(self)
+        super().__init__(registry, data, control, Interrupts(), binary, limit)
         self.coroutines = Coroutines(self.state)
-        self.wire_up()
+        self.emit = self.outbox.emit
 
-    def decoder(self):
-        return wire.Decoder(self.limit) if self.binary else ndjson.Decoder(self.limit)
+    def make_outbox(self):
+        return Outbox(self.data, self.control, self.state, self.encode, self.binary, self.limit)
+
+    def make_calls(self):
+        return MainCalls(self)
 
     def wire_up(self):
+        super().wire_up()
         state, control = self.state, self.control
         state.drain = control.try_drain
         state.later = control.later
         state.floor = (Worker.run_binary if self.binary else Worker.run_lines).__code__
-        control.on_lost = lambda reason: self.stop(reason, LOST_GRACE)
-        control.on_terminate = self.terminate
-        control.handlers = {
-            wire.SHUTDOWN: self.on_shutdown,
-            wire.CALL_RESULT: self.calls.deliver,
-            wire.HEALTH_CHECK: lambda frame: control.send(self.health()),
-        }
+
+    def install(self):
+        self.state.install()
+
+    def on_sigterm(self, frame):
+        self.terminate()
+        self.state.judge(frame)
 
     def run(self):
         """Serve until told to leave or until the data stream ends."""
@@ -196,25 +184,13 @@ class Worker:
         if frame.kind == wire.QUERY:
             self.answer(frame)
         elif frame.kind == wire.HEALTH_CHECK:
-            self.outbox.send(self.health())
+            self.outbox.send(self.checkup.report(self.asked))
         elif frame.kind == wire.SHUTDOWN and frame.flags & wire.GRACEFUL:
             self.graceful = True
             return True
         elif frame.kind not in (wire.CREDIT, wire.CALL_RESULT):
             self.on_control_frame(frame)
         return self.state.stopping is not None and not self.inbox.aside
-
-    def on_control_frame(self, frame):
-        """With one stream, control messages come in turn with the others."""
-        if frame.kind == wire.PING:
-            self.outbox.send(self.encode(wire.PONG, frame.id))
-        elif frame.kind in (wire.CANCEL, wire.WITHDRAW):
-            if self.control.give_back(frame):
-                self.outbox.send(self.encode(wire.CANCELLED, frame.id, wire.NOT_STARTED))
-        elif frame.kind == wire.TRACE:
-            self.outbox.send(self.encode(wire.TRACE_RESULT, frame.id, body=stacks()))
-        elif frame.kind == wire.SHUTDOWN:
-            self.on_shutdown(frame)
 
     def answer(self, frame):
         """Run one query by the general path and send its terminal frame."""
@@ -232,11 +208,7 @@ class Worker:
         function = self.find(frame)
         if function is None:
             return self.unstarted(frame.id, function_not_found(self.name_of(frame)))
-        invoke = function.call_raw if frame.flags & wire.RAW else function.call_json
-        body = frame.body
-        if type(body) is bytearray and not function.parameters.keeps_bytearray():
-            body = bytes(body)
-        return self.guarded(frame.id, invoke, body)
+        return self.guarded(frame.id, *self.caller(function, frame))
 
     def guarded(self, rid, invoke, body):
         """The terminal frame of ``invoke(body)``, by the rule of cancel.py."""
@@ -265,29 +237,7 @@ class Worker:
         self.inbox.enter()
         return Stream(self, rid, source, credit).run()
 
-    def find(self, frame):
-        functions = self.registry.functions
-        if frame.code != wire.NAMED:
-            return functions[frame.code] if frame.code < len(functions) else None
-        name = frame.meta.get("function")
-        if name is None:
-            return functions[0] if len(functions) == 1 else None
-        index = self.registry.by_name.get(name)
-        return None if index is None else functions[index]
-
-    def name_of(self, frame):
-        return frame.meta.get("function") or f"number {frame.code}"
-
     # Terminal frames. None: somebody else has answered.
-
-    def completed(self, rid, result, chunks=0):
-        try:
-            flags, body, meta = encoded(result)
-            if len(body) > wire.SMALL:
-                return self.outbox.large(wire.COMPLETE, rid, flags, body, chunks, meta)
-            return self.encode(wire.COMPLETE, rid, flags, meta, body, chunks)
-        except (Unencodable, ValueError) as error:
-            return self.failed(rid, error, chunks)
 
     def unusual(self, rid, error):
         """What a plain function ended with, if not with a JSON value or bytes."""
@@ -297,31 +247,10 @@ class Worker:
 
     def failed(self, rid, error, chunks=0):
         self.state.masked = 0  # whatever was shielded is over
-        if isinstance(error, StreamClosed):
-            raise error
-        if isinstance(error, (Cancelled, Withdrawn)):
-            return self.cancelled(rid, error, chunks)
-        meta = describe(error)
-        if isinstance(error, Unfit):
-            return self.unstarted(rid, meta)
-        return self.encode(wire.ERROR, rid, meta=meta, count=chunks)
-
-    def cancelled(self, rid, error, chunks):
-        if not self.ours(rid):
-            return None
-        flags = wire.NOT_STARTED if isinstance(error, Withdrawn) else 0
-        reason = text(getattr(error, "reason", None) or "cancelled", 1024)
-        return self.encode(wire.CANCELLED, rid, flags, {"reason": reason}, count=chunks)
+        return super().failed(rid, error, chunks)
 
     def ours(self, rid):
-        """False: the control side has answered it already."""
         return not self.state.sought(rid) or self.state.claim(rid, MAIN)
-
-    def unstarted(self, rid, meta):
-        """Refuse a request whose function was never entered."""
-        if not self.ours(rid):
-            return None
-        return self.encode(wire.ERROR, rid, meta=meta)
 
     # Reading inside a request.
 
@@ -357,49 +286,35 @@ class Worker:
         length = wire.HEADER.unpack_from(data, start)[0]
         return wire.decode(data, start, start + 4 + length)
 
-    # Health and leaving.
-
-    def health(self):
-        hook = self.registry.health_hook
-        try:
-            if hook is not None and self.asked(hook) is False:
-                return self.encode(wire.HEALTH_FAILED, meta={"reason": "the health hook said no"})
-        except Exception as error:
-            reason = text(f"{type(error).__name__}: {error}", 1024)
-            return self.encode(wire.HEALTH_FAILED, meta={"reason": reason})
-        uptime = round(monotonic() - self.started, 3)
-        meta = {"uptime": uptime, "queriesProcessed": self.served}
-        return self.encode(wire.HEALTH_OK, meta=meta)
+    # Hooks and leaving.
 
     def asked(self, hook):
         answer = hook()
         return self.coroutines.run(answer) if hasattr(answer, "__await__") else answer
 
-    def on_shutdown(self, frame):
-        if frame.flags & wire.GRACEFUL:
-            self.graceful = True
-            self.data.shutdown(socket.SHUT_RD)
-        else:
-            self.stop("the worker is being stopped", STOP_GRACE)
+    def asked_aside(self, hook):
+        """As ``asked``, on a thread that is not main."""
+        answer = hook()
+        return run_alone(answer) if hasattr(answer, "__await__") else answer
 
-    def terminate(self):
-        self.stop("the worker was told to terminate", STOP_GRACE)
+    def shielded(self):
+        """Enter a region that no cancel tears; what leaves it, or None outside of main."""
+        state = self.state
+        if not state.on_main_thread():
+            return None
+        request = state.current
+        state.masked += 1
 
-    def stop(self, reason, grace):
-        """Interrupt the handler, begin nothing more, leave within ``grace``. Any thread."""
-        if self.state.stopping is not None:
-            return
-        self.state.stopping = reason
-        self.state.mark_stop()
-        self.leave_within(grace)
-        try:
-            self.data.shutdown(socket.SHUT_RD)  # wakes main if it waits for work
-        except OSError:
-            pass
-        self.state.poke()
+        def leave():
+            # One that outlives its request (in a generator kept somewhere) has nothing to lift.
+            if state.current == request and state.masked:
+                state.masked -= 1
+                state.check()
 
-    def leave_within(self, grace):
-        self.control.later(grace, lambda: os._exit(1))
+        return leave
+
+    def close(self):
+        self.coroutines.close()
 
 
 def stops_now(frame):

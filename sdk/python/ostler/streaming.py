@@ -10,9 +10,8 @@ from types import GeneratorType
 from . import wire
 from .errors import Cancelled
 from .results import encoded
+from .turns import DEFAULT_BYTES, DEFAULT_CHUNKS
 
-DEFAULT_CHUNKS = 256
-DEFAULT_BYTES = 1024 * 1024
 CLOSE_LIMIT = 1.0  # seconds a cancelled generator may take to clean up
 
 

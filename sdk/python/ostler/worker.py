@@ -13,11 +13,11 @@ import socket
 import sys
 import traceback
 
-from . import context, ndjson
+from . import context, ndjson, profiles
 from .cancel import SIGNAL, free_threaded
 from .errors import StreamClosed
 from .functions import registry
-from .process import LOST_GRACE, STOP_GRACE, Worker
+from .service import LOST_GRACE, STOP_GRACE
 from .wire import SHUTDOWN_ACK
 
 SEND_BUFFER = 4 * 1024 * 1024  # as much of it as the system grants: fewer turns for large bodies
@@ -127,13 +127,17 @@ def report_import(path, error):
 def serve(data, control=None, token=None):
     """Serve the registered functions until told to leave; the exit code."""
     binary = offers_binary(os.environ)
-    worker = Worker(registry, data, control, binary, frame_limit(os.environ, binary))
+    try:
+        worker = profiles.make(os.environ, data, control, binary, frame_limit(os.environ, binary))
+    except profiles.Unserviceable as error:
+        print(f"ostler: {error}", file=sys.stderr)
+        return 1
     forget_streams(os.environ)
     prepare_output(data)
     context.attach(worker)
     after_fork.worker = worker
     signal.signal(signal.SIGINT, lambda *_: None)  # a terminal's Ctrl-C is the server's to judge
-    worker.state.install()
+    worker.install()
     try:
         for hook in registry.start_hooks:
             worker.asked(hook)
@@ -141,14 +145,14 @@ def serve(data, control=None, token=None):
         traceback.print_exc()
         return 1
     worker.control.start()
-    signal.signal(signal.SIGTERM, lambda _signum, frame: on_terminate(worker, frame))
+    signal.signal(signal.SIGTERM, lambda _signum, frame: worker.on_sigterm(frame))
     signal.set_wakeup_fd(worker.control.wake_write, warn_on_full_buffer=False)
     try:
         data.sendall(ready_line(worker, token))
         worker.outbox.opened = True
         worker.run()
     except (StreamClosed, OSError) as error:
-        leave_if_forked(worker)
+        worker.leave_if_forked()
         print(f"ostler: {error}", file=sys.stderr)
     return leave(worker)
 
@@ -174,11 +178,12 @@ def ready_line(worker, token):
             "token": token,
             "wire": "binary" if worker.binary else "ndjson",
             "control": not worker.one_stream,
-            "capacity": 1,
+            "profile": worker.profile,
+            "capacity": worker.capacity,
             "functions": [function.describe() for function in registry.functions],
             "pid": worker.pid,
-            "withdraw": not worker.one_stream,
-            "cancelSignal": int(SIGNAL) if SIGNAL is not None else None,
+            "withdraw": worker.withdraws(),
+            "cancelSignal": int(worker.cancel_signal) if worker.cancel_signal is not None else None,
             "traceSignal": trace_signal(),
             "sdk": f"python/{__version__}",
             "freeThreaded": free_threaded(),
@@ -195,11 +200,6 @@ def trace_signal():
     return int(signal.SIGUSR2)
 
 
-def on_terminate(worker, frame):
-    worker.terminate()
-    worker.state.judge(frame)
-
-
 def leave(worker):
     """Stop hooks, the acknowledgement, and out; never longer than its grace."""
     if not worker.graceful and worker.state.stopping is None:
@@ -213,8 +213,8 @@ def leave(worker):
             code = 1
     worker.leave_within(STOP_GRACE)  # threads that do not end must not keep the process
     try:
-        worker.coroutines.close()
-        worker.data.sendall(worker.encode(SHUTDOWN_ACK))
+        worker.close()
+        worker.outbox.send(worker.encode(SHUTDOWN_ACK))
     except Exception:
         pass
     flush()
@@ -229,14 +229,6 @@ def flush():
 # Forks.
 
 
-def leave_if_forked(worker):
-    """A child that a handler forked came back here; the streams are its parent's."""
-    if os.getpid() != worker.pid:
-        print("ostler: a forked child returned from its handler; end it with os._exit", file=sys.stderr)
-        flush()
-        os._exit(1)
-
-
 def after_fork():
     """In the child: close the streams, so that the server sees the worker's end."""
     worker, after_fork.worker = after_fork.worker, None
@@ -244,9 +236,7 @@ def after_fork():
         return
     context.attach(None)
     signal.set_wakeup_fd(-1)
-    worker.state.disown()
-    worker.control.close()
-    worker.data.close()
+    worker.disown()
     for number in (SIGNAL, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 

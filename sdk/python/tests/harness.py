@@ -154,11 +154,29 @@ class WorkerProcess:
         assert frame.kind == wire.COMPLETE, frame.meta
         return bytes(frame.body) if frame.flags & wire.RAW else json.loads(frame.body or b"null")
 
+    def answers(self, *rids):
+        """The terminal frames of ``rids``, by id; each has exactly one, and it is its last frame."""
+        found = {}
+        while len(found) < len(rids):
+            frame = self.data.next()
+            assert frame.id not in found or frame.kind == wire.CALL, (frame.kind, frame.id)
+            if frame.kind in TERMINAL:
+                assert frame.id in rids, (frame.id, rids)
+                found[frame.id] = frame
+        return found
+
     def cancel(self, rid, signalled=True):
-        """As the server does it: the message, then the signal."""
+        """As the server does it: the message, then the signal if one was asked for."""
         self.control.send(wire.CANCEL, rid)
-        if signalled:
+        if signalled and "cancelSignal" in self.ready:
             os.kill(self.process.pid, self.ready["cancelSignal"])
+
+    def pinged(self):
+        """True once a ping is answered: whatever was sent on control before it was heard."""
+        self.control.send(wire.PING, 77)
+        frame = self.control.next()
+        assert (frame.kind, frame.id) == (wire.PONG, 77), (frame.kind, frame.id)
+        return True
 
     def wait(self):
         return self.process.wait(PATIENCE)
@@ -214,6 +232,15 @@ class Lines:
         self.pipe.close()
 
 
+def environment(profile, capacity, checks="off"):
+    """What the server would set for a worker of that profile."""
+    return {
+        "OSTLER_PROFILE": profile,
+        "OSTLER_CAPACITY": str(capacity),
+        "OSTLER_THREAD_SAFETY": checks,
+    }
+
+
 class WorkerTest(unittest.TestCase):
     """Starts workers that are gone when the test is."""
 
@@ -223,4 +250,4 @@ class WorkerTest(unittest.TestCase):
         return worker
 
 
-__all__ = ["PACKAGE", "PATIENCE", "TERMINAL", "Stream", "WorkerProcess", "WorkerTest", "ndjson", "wire"]
+__all__ = ["PACKAGE", "PATIENCE", "TERMINAL", "Stream", "WorkerProcess", "WorkerTest", "environment", "ndjson", "wire"]

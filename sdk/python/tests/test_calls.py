@@ -106,6 +106,7 @@ def talks():
     r.progress({"done": 1})
     ostler.metric("rows", 3, table="a")
     ostler.retire("old")
+    ostler.retire("shaken", tainted=True)
     print("printed")
     return "said"
 """
@@ -155,8 +156,15 @@ class Calls(WorkerTest):
         self.assertEqual(frame.meta["code"], "function_not_found")
         self.assertIs(frame.meta["started"], False)
 
+    def test_a_body_that_is_not_json_is_malformed_and_starts_nothing(self):
+        for function in ("echo", "about"):
+            meta = self.error(function, body=b'{"a":')
+            self.assertEqual((meta["code"], meta["started"]), ("malformed", False))
+        self.assertEqual(self.error("echo", 1, 2)["code"], "invalid_arguments")
+
     def test_ready_describes_the_functions(self):
         entry = self.w.ready["functions"][self.w.index["renamed"]]
+        self.assertEqual((entry["threadSafe"], self.w.ready["profile"]), (True, "process"))
         self.assertEqual((entry["doc"], entry["streaming"]), ("What it does.", False))
         self.assertEqual(self.w.ready["cancelSignal"], 23)
         self.assertEqual(self.w.ready["pid"], self.w.process.pid)
@@ -230,11 +238,12 @@ class Calls(WorkerTest):
 
     def test_what_a_handler_says_comes_before_its_terminal_frame(self):
         rid = self.w.query("talks")
-        log, progress, metric, retire, end = (self.w.data.next() for _ in range(5))
+        log, progress, metric, retire, tainted, end = (self.w.data.next() for _ in range(6))
         self.assertEqual((log.kind, log.id, log.meta), (wire.LOG, rid, {"level": "warning", "message": "hello"}))
         self.assertEqual((progress.kind, bytes(progress.body)), (wire.PROGRESS, b'{"done":1}'))
         self.assertEqual(metric.meta, {"name": "rows", "value": 3.0, "labels": {"table": "a"}})
         self.assertEqual((retire.kind, retire.meta), (wire.RETIRE, {"reason": "old"}))
+        self.assertEqual(tainted.meta, {"reason": "shaken", "tainted": True})
         self.assertEqual(end.kind, wire.COMPLETE)
         self.w.stdout.wait_for("printed")
 

@@ -67,8 +67,8 @@ def ignores_exceptions():
 
 @ostler.function
 def finishes_anyway():
-    say("in")
     try:
+        say("in")
         time.sleep(600)
     except ostler.Cancelled:
         return ["kept", ostler.request().cancelled]

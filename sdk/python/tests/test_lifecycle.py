@@ -70,7 +70,7 @@ HEALTH = """
 mood = []
 
 @ostler.health
-def well():
+{}def well():
     if mood and mood[-1] == "raise":
         raise RuntimeError("disk full")
     return not mood
@@ -236,16 +236,28 @@ class Health(WorkerTest):
         frame = w.data.next()
         self.assertEqual((frame.kind, frame.meta["queriesProcessed"]), (wire.HEALTH_OK, 1))
 
-    def test_the_hook_may_say_that_it_is_not_well(self):
-        w = self.worker(HEALTH)
-        w.data.send(wire.HEALTH_CHECK)
-        self.assertEqual(w.data.next().kind, wire.HEALTH_OK)
-        for how, reason in (("ill", "said no"), ("raise", "disk full")):
-            w.value("become", how)
-            w.data.send(wire.HEALTH_CHECK)
-            frame = w.data.next()
-            self.assertEqual(frame.kind, wire.HEALTH_FAILED)
-            self.assertIn(reason, frame.meta["reason"])
+    def test_the_hook_may_say_that_it_is_not_well_on_either_stream(self):
+        for kind in ("", "async "):
+            w = self.worker(HEALTH.format(kind))
+            for stream in (w.data, w.control):
+                stream.send(wire.HEALTH_CHECK)
+                self.assertEqual(stream.next().kind, wire.HEALTH_OK)
+            for how, reason in (("ill", "said no"), ("raise", "disk full")):
+                w.value("become", how)
+                for stream in (w.data, w.control):
+                    stream.send(wire.HEALTH_CHECK)
+                    frame = stream.next()
+                    self.assertEqual(frame.kind, wire.HEALTH_FAILED)
+                    self.assertIn(reason, frame.meta["reason"])
+
+    def test_a_hook_that_hangs_does_not_keep_the_worker_from_hearing(self):
+        w = self.worker(SOURCE + "\n@ostler.health\ndef hangs():\n    time.sleep(600)\n")
+        w.control.send(wire.HEALTH_CHECK)
+        rid = w.query("sleeps")
+        w.stdout.wait_for("in")
+        self.assertTrue(w.pinged())
+        w.cancel(rid, signalled=False)
+        self.assertEqual(w.data.next().kind, wire.CANCELLED)
 
 
 class NamedSocket(WorkerTest):

@@ -3,8 +3,8 @@
 import unittest
 
 import harness  # noqa: F401  puts the package on the path
-from ostler import context, wire
-from ostler.calls import Calls
+from ostler import context, process, wire
+from ostler.calls import MainCalls
 from ostler.cancel import Interrupts
 from ostler.errors import Cancelled
 from ostler.outbox import Outbox
@@ -27,6 +27,7 @@ class Worker:
 
     one_stream = False
     encode = staticmethod(wire.encode)
+    shielded = process.Worker.shielded
     inbox = type("Inbox", (), {"enter": staticmethod(lambda: None)})
 
     def __init__(self, state, taking):
@@ -82,7 +83,7 @@ class Masks(unittest.TestCase):
             steps.append("taken")
 
         with self.assertRaises(Cancelled):
-            Calls(Worker(self.state, taking)).make({}, 0, b"")
+            MainCalls(Worker(self.state, taking)).make({}, 0, b"")
         self.assertEqual((steps, self.state.masked), (["taken"], 0))
 
     def test_a_shield_is_left_first(self):

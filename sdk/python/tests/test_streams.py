@@ -91,6 +91,15 @@ def relays_from_a_thread():
     return got
 
 @ostler.function
+async def relays_async(x):
+    import asyncio
+    return await asyncio.gather(ostler.acall("other", "double", x), ostler.acall("other", "double", x + 1))
+
+@ostler.function
+async def blocks_in_a_coroutine():
+    return ostler.call("other", "slow")
+
+@ostler.function
 def twice():
     return [ostler.call("other", "a"), ostler.call("other", "b")]
 """
@@ -248,3 +257,33 @@ class CallsBack(WorkerTest):
         for answer in (b"1", b"2"):
             w.data.send(wire.CALL_RESULT, w.data.next().id, body=answer)
         self.assertEqual(json.loads(w.data.next().body), [1, 2])
+
+    def test_coroutines_wait_for_results_side_by_side(self):
+        w = self.worker(SOURCE)
+        rid = w.query("relays_async", 1)
+        calls = [w.control.next(), w.control.next()]
+        self.assertEqual([call.meta["requestId"] for call in calls], [str(rid)] * 2)
+        for call in reversed(calls):
+            w.control.send(wire.CALL_RESULT, call.id, body=json.dumps(2 * json.loads(call.body)[0]).encode())
+        self.assertEqual(json.loads(w.data.next().body), [2, 4])
+        rid = w.query("relays_async", 1)
+        w.control.next()
+        w.control.next()
+        w.cancel(rid)
+        self.assertEqual(w.data.next().kind, wire.CANCELLED)
+
+    def test_a_cancel_wakes_a_coroutine_that_blocks_in_a_call(self):
+        for signalled in (True, False):
+            w = self.worker(SOURCE)
+            rid = w.query("blocks_in_a_coroutine")
+            self.assertEqual(w.data.next().kind, wire.CALL)
+            w.cancel(rid, signalled)
+            self.assertEqual((w.data.next().kind), wire.CANCELLED)
+            self.assertEqual(w.value("echo", 1), 1)
+
+    def test_on_one_stream_a_coroutine_can_call_too(self):
+        w = self.worker(SOURCE, control=False)
+        w.query("relays_async", 3)
+        for answer in (b"6", b"8"):
+            w.data.send(wire.CALL_RESULT, w.data.next().id, body=answer)
+        self.assertEqual(json.loads(w.data.next().body), [6, 8])

@@ -73,7 +73,7 @@ def parts_of(message):
         "health_failed": ["reason"],
         "log": ["level", "message"],
         "metric": ["name", "value", "labels"],
-        "retire": ["reason"],
+        "retire": ["reason", "tainted"],
         "call": ["pool", "function", "deadlineMs"],
     }
     meta = {key: message.get(key) for key in keys.get(message["type"], [])}

@@ -43,7 +43,8 @@ fn behind_short_calls_one_more_lies_ready() {
     stage.arrive(3);
     assert_eq!(stage.take(), [assign(1, p(1, 1)), assign_behind(2, p(1, 1))]);
     stage.complete(1, p(1, 1));
-    assert_eq!(stage.take(), [answered(1), assign_behind(3, p(1, 1))]);
+    let expected = [begin(2, p(1, 1)), answered(1), assign_behind(3, p(1, 1))];
+    assert_eq!(stage.take(), expected);
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn a_prefetched_request_that_began_before_it_was_called_back_stays() {
     stage.forget();
     stage.complete(1, p(1, 1));
     stage.complete(3, p(1, 1));
-    assert_eq!(stage.take(), [answered(1), answered(3)]);
+    assert_eq!(stage.take(), [begin(3, p(1, 1)), answered(1), answered(3)]);
 }
 
 #[test]
@@ -254,4 +255,74 @@ fn a_closed_stream_moves_what_was_not_begun() {
     stage.forget();
     stage.become_ready(p(1, 2));
     assert_eq!(stage.take(), [assign_again(2, 2, 0, p(1, 2))]);
+}
+
+#[test]
+fn one_that_moved_up_may_begin_and_is_told_so_once() {
+    let mut stage = brisk(Settings { prefetch: 2, ..calm(1) });
+    for id in 1..=3 {
+        stage.arrive(id);
+    }
+    stage.forget();
+    stage.complete(1, p(1, 1));
+    assert_eq!(stage.take(), [begin(2, p(1, 1)), answered(1)]);
+    stage.complete(2, p(1, 1));
+    assert_eq!(stage.take(), [begin(3, p(1, 1)), answered(2)]);
+    stage.complete(3, p(1, 1));
+    assert_eq!(stage.take(), [answered(3)], "nobody is left to begin");
+}
+
+#[test]
+fn on_a_larger_process_the_first_behind_begins_whoever_is_done() {
+    for done in [1, 2] {
+        let mut stage = brisk(Settings { capacity: 2, ..calm(1) });
+        for id in 1..=3 {
+            stage.arrive(id);
+        }
+        stage.forget();
+        stage.complete(done, p(1, 1));
+        assert_eq!(stage.take(), [begin(3, p(1, 1)), answered(done)]);
+    }
+}
+
+#[test]
+fn one_that_had_a_free_place_from_the_start_is_not_told_to_begin() {
+    let mut stage = brisk(Settings { capacity: 2, ..calm(1) });
+    stage.arrive(1);
+    stage.arrive(2);
+    stage.forget();
+    stage.complete(1, p(1, 1));
+    assert_eq!(stage.take(), [answered(1)]);
+}
+
+#[test]
+fn one_that_nobody_waits_for_any_more_is_not_told_to_begin() {
+    let mut stage = one_behind_another();
+    stage.cancel(2);
+    stage.forget();
+    stage.complete(1, p(1, 1));
+    assert_eq!(stage.take(), [answered(1)]);
+}
+
+#[test]
+fn one_behind_that_is_given_back_lets_nobody_begin() {
+    let mut stage = brisk(Settings { prefetch: 2, ..calm(1) });
+    for id in 1..=3 {
+        stage.arrive(id);
+    }
+    stage.cancel(2);
+    stage.forget();
+    stage.answer(2, 1, p(1, 1), NOT_BEGUN);
+    assert_eq!(stage.take(), [], "the first still runs");
+    stage.complete(1, p(1, 1));
+    assert_eq!(stage.take(), [begin(3, p(1, 1)), answered(1)]);
+}
+
+#[test]
+fn a_cancelled_one_that_lets_go_lets_the_next_begin() {
+    let mut stage = one_behind_another();
+    stage.cancel(1);
+    stage.forget();
+    stage.answer(1, 1, p(1, 1), Answer::Cancelled { started: true });
+    assert_eq!(stage.take(), [begin(2, p(1, 1))]);
 }

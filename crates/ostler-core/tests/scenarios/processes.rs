@@ -3,102 +3,35 @@
 use std::time::Duration;
 
 use ostler_core::{
-    Answer, Event, Exit, Heartbeat, Lifecycle, Notice, Phase, ProcessId, Ready, RequestId,
-    Settings, SpawnFailure, Status, StopReason,
+    Event, Exit, Heartbeat, Lifecycle, Notice, Phase, ProcessId, Settings, SpawnFailure, Status,
+    StopReason,
 };
 
 use crate::support::*;
 
-const PHASES: [Phase; 6] =
-    [Phase::Starting, Phase::Ready, Phase::Busy, Phase::Degraded, Phase::Stopping, Phase::Dead];
-
-/// A pool of one, whose process 1#1 is in that phase. Its worker stays RUNNING throughout.
-fn in_phase(phase: Phase) -> Stage {
-    let mut stage = Stage::started(Settings { prefetch: 0, ..Settings::of_size(1) });
-    if phase != Phase::Starting {
-        stage.become_ready(p(1, 1));
-    }
-    match phase {
-        Phase::Starting | Phase::Ready => {}
-        Phase::Busy => stage.arrive(1),
-        Phase::Degraded => fall_silent(&mut stage),
-        Phase::Stopping => {
-            stage.ask_lease(1, 1);
-            stage.discard(1);
-        }
-        Phase::Dead => stage.exit(p(1, 1), Exit::Signal(11)),
-    }
+/// A pool of one that has been told to start, and nothing else.
+fn starting() -> Stage {
+    let mut stage = Stage::started(calm(1));
     stage.forget();
-    assert_eq!(stage.phase(1), Some(phase));
     stage
 }
 
-fn fall_silent(stage: &mut Stage) {
-    stage.pongs = false;
-    stage.advance(secs(12));
-    stage.pongs = true;
+/// A pool of one whose process works on request 1.
+fn busy() -> Stage {
+    let mut stage = Stage::ready(calm(1));
+    stage.arrive(1);
+    stage.forget();
+    stage
 }
 
-/// Something that may happen to process 1#1, by name.
-type Happening = (&'static str, fn(&mut Stage));
-
-#[test]
-fn every_event_in_every_phase_leads_where_the_table_says() {
-    use Phase::{Busy, Dead, Degraded, Ready, Starting, Stopping};
-    /// The phase of the worker's second process.
-    const NEXT: Option<Phase> = None;
-    let is = |phases: [Phase; 6]| phases.map(Some);
-    let stays = is(PHASES);
-    let stops = is([Stopping, Stopping, Stopping, Stopping, Stopping, Dead]);
-
-    let table: [(Happening, [Option<Phase>; 6]); 12] = [
-        (
-            ("ready", |s| s.become_ready(p(1, 1))),
-            is([Ready, Ready, Busy, Degraded, Stopping, Dead]),
-        ),
-        (("work", |s| s.arrive(2)), is([Starting, Busy, Busy, Degraded, Stopping, Dead])),
-        (
-            ("answer", |s| s.complete(1, p(1, 1))),
-            is([Starting, Ready, Ready, Degraded, Stopping, Dead]),
-        ),
-        (("frame", |s| tell(s, heard)), is([Starting, Ready, Busy, Ready, Stopping, Dead])),
-        (("wish to retire", |s| tell(s, retire)), stays),
-        (("stream closed", |s| tell(s, closed)), stops),
-        (("violation", |s| tell(s, violated)), stops),
-        (("shutdown", Stage::shut_down), stops),
-        (
-            ("spawn failed", |s| s.fail_spawn(p(1, 1), SpawnFailure::Broken)),
-            [NEXT, stays[1], stays[2], stays[3], stays[4], stays[5]],
-        ),
-        (("exit", |s| s.exit(p(1, 1), Exit::Code(1))), is([Dead; 6])),
-        (
-            ("clearance", |s| s.clear(p(1, 1))),
-            [stays[0], stays[1], stays[2], stays[3], stays[4], NEXT],
-        ),
-        (("silence", fall_silent), is([Starting, Degraded, Busy, Stopping, Stopping, Dead])),
-    ];
-    for ((name, happen), outcomes) in table {
-        for (phase, expected) in PHASES.into_iter().zip(outcomes) {
-            let mut stage = in_phase(phase);
-            happen(&mut stage);
-            let view = stage.view(1);
-            let is = (view.generation, view.phase);
-            let should = expected.map_or((2, Some(Starting)), |phase| (1, Some(phase)));
-            assert_eq!(is, should, "{name} in {phase:?}");
-        }
-    }
-}
-
-fn tell(stage: &mut Stage, event: fn(ProcessId) -> Event) {
-    stage.feed(event(p(1, 1)));
-}
-
-fn heard(process: ProcessId) -> Event {
-    Event::ProcessHeard { process }
-}
-
-fn retire(process: ProcessId) -> Event {
-    Event::RetireAsked { process }
+/// A pool of one whose process was asked to go.
+fn asked_to_go() -> Stage {
+    let mut stage = Stage::ready(calm(1));
+    stage.ask_lease(1, 1);
+    stage.discard(1);
+    assert_eq!(stage.phase(1), Some(Phase::Stopping));
+    stage.forget();
+    stage
 }
 
 fn closed(process: ProcessId) -> Event {
@@ -107,42 +40,6 @@ fn closed(process: ProcessId) -> Event {
 
 fn violated(process: ProcessId) -> Event {
     Event::ProtocolViolated { process }
-}
-
-#[test]
-fn nothing_about_an_older_incarnation_changes_anything() {
-    let old = p(1, 1);
-    let answer = Answer::Completed;
-    let events = [
-        Event::ProcessReady { process: old, ready: READY },
-        Event::SpawnFailed { process: old, cause: SpawnFailure::Exhausted },
-        Event::Answered {
-            process: old,
-            request: RequestId(1),
-            attempt: 1,
-            answer,
-            streamed: false,
-        },
-        heard(old),
-        retire(old),
-        closed(old),
-        violated(old),
-        Event::ProcessExited { process: old, exit: Exit::Code(0), streamed: vec![RequestId(1)] },
-        Event::ProcessCleared { process: old },
-    ];
-    for event in events {
-        let mut stage = Stage::ready(calm(1));
-        stage.crash(old);
-        stage.become_ready(p(1, 2));
-        stage.arrive(1);
-        stage.forget();
-        let before = (stage.view(1), stage.stale());
-        stage.feed(event.clone());
-        assert_eq!(stage.take(), [], "{event:?}");
-        assert_eq!(stage.records(), [], "{event:?}");
-        assert_eq!(stage.notices(), [Notice::StaleDropped { process: old }], "{event:?}");
-        assert_eq!((stage.view(1), stage.stale()), (before.0, before.1 + 1), "{event:?}");
-    }
 }
 
 #[test]
@@ -205,11 +102,7 @@ fn a_ready_that_comes_after_the_start_timeout_is_dropped_and_counted() {
 
 #[test]
 fn the_stop_ladder_asks_then_terminates_then_kills() {
-    let mut stage = in_phase(Phase::Ready);
-    stage.ask_lease(1, 1);
-    stage.forget();
-    stage.discard(1);
-    stage.forget();
+    let mut stage = asked_to_go();
     assert_steps(&mut stage, [(secs(2), term(p(1, 1))), (secs(2), kill(p(1, 1)))]);
     stage.advance(secs(600));
     assert_eq!(stage.take(), []);
@@ -253,7 +146,7 @@ fn a_drained_process_is_asked_as_soon_as_its_last_request_is_done() {
 
 #[test]
 fn a_process_that_is_not_ready_yet_is_not_asked_but_terminated() {
-    let mut stage = in_phase(Phase::Starting);
+    let mut stage = starting();
     let order = stage.complete_worker(1);
     assert_eq!(stage.take(), [done(order, 1, Status::Completed), term(p(1, 1))]);
 }
@@ -277,7 +170,7 @@ fn the_next_incarnation_waits_until_the_old_one_is_waited_for_and_cleared() {
 #[test]
 fn a_process_that_closes_its_stream_while_it_serves_is_killed() {
     for event in [closed(p(1, 1)), violated(p(1, 1))] {
-        let mut stage = in_phase(Phase::Busy);
+        let mut stage = busy();
         let reason = match event {
             Event::StreamClosed { .. } => StopReason::StreamClosed,
             _ => StopReason::ProtocolViolation,
@@ -294,24 +187,13 @@ fn a_process_that_closes_its_stream_while_it_serves_is_killed() {
 
 #[test]
 fn a_process_that_was_asked_to_go_may_close_its_stream() {
-    let mut stage = in_phase(Phase::Stopping);
+    let mut stage = asked_to_go();
     stage.feed(closed(p(1, 1)));
     assert_eq!(stage.take(), []);
     stage.leave(p(1, 1));
     assert_eq!(stage.take(), [spawn(p(1, 2))]);
     let blamed = stage.notices().into_iter().any(|n| matches!(n, Notice::Crashed { .. }));
     assert!(!blamed, "a planned exit is no crash");
-}
-
-#[test]
-fn capacity_is_the_smaller_of_what_the_pool_and_the_process_say() {
-    for (pool, says, expected) in [(2, None, 2), (2, Some(4), 2), (4, Some(2), 2), (2, Some(0), 1)]
-    {
-        let mut stage = Stage::started(Settings { capacity: pool, ..calm(1) });
-        let ready = Ready { capacity: says, ..READY };
-        stage.feed(Event::ProcessReady { process: p(1, 1), ready });
-        assert_eq!(stage.view(1).capacity, expected, "pool {pool}, process {says:?}");
-    }
 }
 
 #[test]

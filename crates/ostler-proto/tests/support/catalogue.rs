@@ -105,7 +105,8 @@ pub fn from_worker() -> Vec<(&'static str, FromWorker)> {
         ("log", log(None, LogLevel::Info, "model loaded")),
         ("log of a request", log(Some(id), LogLevel::Warning, "slow \"disk\"\nsecond line")),
         ("metric", metric()),
-        ("retire", FromWorker::Retire { reason: "memory".into() }),
+        ("retire", FromWorker::Retire { reason: "memory".into(), tainted: false }),
+        ("retire, tainted", FromWorker::Retire { reason: "device lost".into(), tainted: true }),
         ("call", FromWorker::Call(Box::new(call(Body::json(r#"{"x":1}"#))))),
         ("call from a thread, in full", FromWorker::Call(Box::new(full_call()))),
         (

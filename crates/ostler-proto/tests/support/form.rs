@@ -115,7 +115,9 @@ impl Form for FromWorker {
                 "type": "metric", "name": metric.name, "value": metric.value,
                 "labels": metric.labels,
             }),
-            FromWorker::Retire { reason } => json!({"type": "retire", "reason": reason}),
+            FromWorker::Retire { reason, tainted } => {
+                json!({"type": "retire", "reason": reason, "tainted": tainted.then_some(true)})
+            }
             FromWorker::Call(call) => json!({
                 "type": "call", "callId": call.call_id.to_string(),
                 "request": call.request.map(|id| id.to_string()),

@@ -65,7 +65,10 @@ async fn a_deadline_in_the_queue_says_so_and_nothing_has_run() {
     until("the worker is held", || yard.lines("begun").len() == 1).await;
     let timeout = Some(Duration::from_millis(50));
     let late = failure(pool.call(Call { timeout, ..call("record", r#"["late"]"#) })).await;
-    assert_eq!(late, Failure::TimedOut { phase: Waiting::Queue, started: Started::No });
+    assert_eq!(
+        late,
+        Failure::TimedOut { phase: Waiting::Queue, started: Started::No, condition: None }
+    );
     yard.give("go");
     end(holder).await.expect("it was let go");
     assert_eq!(ask(&pool, "record", r#"["next"]"#).await, r#""next""#);
@@ -109,7 +112,10 @@ async fn thousands_of_deadlines_at_once_each_have_their_outcome() {
         (0..5_000).map(|_| pool.call(Call { timeout, ..call("record", r#"["late"]"#) })).collect();
     for running in late {
         let late = failure(running).await;
-        assert_eq!(late, Failure::TimedOut { phase: Waiting::Queue, started: Started::No });
+        assert_eq!(
+            late,
+            Failure::TimedOut { phase: Waiting::Queue, started: Started::No, condition: None }
+        );
     }
     yard.give("go");
     end(holder).await.expect("it was let go");

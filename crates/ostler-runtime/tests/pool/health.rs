@@ -9,6 +9,7 @@ use super::support::*;
 
 async fn watched(yard: &Yard) -> Pool {
     let heartbeat = Heartbeat {
+        independent: false,
         interval: Duration::from_millis(200),
         timeout: Duration::from_secs(2),
         misses: 3,
@@ -52,6 +53,7 @@ async fn a_busy_worker_that_stands_still_is_marked_and_left_to_its_deadline() {
 async fn a_worker_that_is_silent_under_load_for_too_long_is_replaced_if_so_set() {
     let hang_timeout = Some(Duration::from_secs(2));
     let heartbeat = Heartbeat {
+        independent: false,
         interval: Duration::from_millis(200),
         timeout: Duration::from_secs(2),
         misses: 3,
@@ -64,7 +66,8 @@ async fn a_worker_that_is_silent_under_load_for_too_long_is_replaced_if_so_set()
     let stopped = Process::find(pid(&pool, 0).await);
     send(stopped.pid, libc::SIGSTOP);
     let failure = failure(running).await;
-    assert!(failure.to_string().contains("Hung"), "{failure}");
+    let told = failure.to_string();
+    assert!(told.contains("hung") && told.contains("SIGSTOP"), "{told}");
     assert_eq!(ask(&pool, "echo", "[1]").await, "1");
     assert!(!stopped.lives());
     stop(pool).await;

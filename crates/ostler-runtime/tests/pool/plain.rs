@@ -26,7 +26,7 @@ async fn it_answers_whatever_it_prints() {
                 argument.replace("é", "\\u00e9")
             );
         }
-        let output = &pool.info().workers[0].output;
+        let output = pool.info().workers[0].last_lines(20);
         assert!(output.iter().any(|line| line == "loading"), "{output:?}");
         assert_eq!(generation(&pool), 1, "named: {named}");
         stop(pool).await;

@@ -47,6 +47,7 @@ async fn a_stalled_reader_holds_a_million_chunks_back_and_nobody_else() {
 async fn a_worker_answers_pings_while_its_reader_stalls() {
     let yard = Yard::new();
     let heartbeat = Heartbeat {
+        independent: false,
         interval: Duration::from_millis(5),
         timeout: LIMIT,
         misses: 3,

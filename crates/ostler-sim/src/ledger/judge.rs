@@ -7,6 +7,7 @@ use ostler_core::{
 };
 
 use super::Ledger;
+use super::phase::Walk;
 use super::process::{Held, Row, Rung};
 use super::request::End;
 use crate::violation::{Verdict, require};
@@ -37,12 +38,14 @@ impl Ledger {
                 self.judge_refusal(now, *refusal, *request)?;
                 self.requests.end(now, *request, end, &self.settings)
             }
-            Command::Ping { process } => self.processes.addressed(*process, "Ping").map(drop),
+            Command::Begin { request, process } => self.judge_begin(*request, *process),
+            Command::Ping { process } => self.judge_ping(now, *process),
+            Command::CheckHealth { process } => self.judge_check(now, *process),
             Command::AskShutdown { process } => self.judge_stop(now, *process, Rung::Asked),
             Command::Terminate { process } => self.judge_stop(now, *process, Rung::Terminated),
             Command::Kill { process } => self.judge_stop(now, *process, Rung::Killed),
-            Command::Freeze { process } => self.judge_freeze(*process, true),
-            Command::Thaw { process } => self.judge_freeze(*process, false),
+            Command::Freeze { process } => self.judge_freeze(now, *process, true),
+            Command::Thaw { process } => self.judge_freeze(now, *process, false),
             Command::Grant { lease, places } => self.judge_grant(now, *lease, places),
             Command::RefuseLease { lease, refusal } => {
                 self.leases.refuse(now, *lease, *refusal, &self.settings)
@@ -54,14 +57,46 @@ impl Ledger {
                 let shutting_down = self.shutdown.is_some();
                 self.leases.end(now, *lease, *reason, &mut self.processes, shutting_down)
             }
-            Command::Record { record, change } => self.judge_record(*record, *change),
+            Command::Record { record, change } => self.judge_record(now, *record, *change),
             Command::Reply { order, reply } => self.judge_reply(*order, reply),
-            Command::Notify(notice) => {
+            Command::Notify(notice) => self.judge_notice(now, notice),
+            Command::Stopped => self.judge_stopped(now),
+        }
+    }
+
+    fn judge_notice(&mut self, now: Time, notice: &Notice) -> Verdict {
+        match notice {
+            Notice::PhaseChanged { process, from, to, reason, after } => {
+                let walk = Walk { from: *from, to: *to, reason: *reason, after: *after };
+                self.phases.walk(now, *process, walk, self.processes.get(*process))
+            }
+            Notice::Quarantined { request, .. } => {
+                let fingerprint = self.spec(*request).fingerprint;
+                require!(
+                    self.kills.hold(now, fingerprint, &self.settings).is_some(),
+                    "only who killed twice is kept out",
+                    "{request:?} is said to have"
+                );
+                Ok(())
+            }
+            Notice::BreakerOpened { .. } | Notice::BreakerClosed => {
                 self.note_breaker(notice);
                 Ok(())
             }
-            Command::Stopped => self.judge_stopped(now),
+            _ => self.judge_health_notice(now, notice),
         }
+    }
+
+    fn judge_begin(&mut self, request: RequestId, process: ProcessId) -> Verdict {
+        let at = self.begins.iter().position(|moved| *moved == (process, request));
+        require!(
+            at.is_some(),
+            "whoever moves up is told to begin, once",
+            "{request:?} is to begin on {process}, only {:?} moved up",
+            self.begins
+        );
+        self.begins.swap_remove(at.expect("required above"));
+        Ok(())
     }
 
     fn note_breaker(&mut self, notice: &Notice) {
@@ -114,6 +149,23 @@ impl Ledger {
         deadline: Time,
         prefetched: bool,
     ) -> Verdict {
+        let spec = self.requests.get(request).map(|row| row.spec.clone());
+        let kept_out =
+            spec.as_ref().and_then(|s| self.kills.hold(now, s.fingerprint, &self.settings));
+        require!(
+            kept_out.is_none(),
+            "who killed twice reaches nobody",
+            "{request:?} goes to {process}, {kept_out:?}"
+        );
+        require!(
+            !prefetched || spec.is_none_or(|spec| spec.ancestors.is_empty()),
+            "nobody is put behind those who wait for him",
+            "{request:?} is prefetched on {process}, {:?} wait for it",
+            self.spec(request).ancestors
+        );
+        if !prefetched {
+            self.check_choice(now, request, process)?;
+        }
         self.requests.assign(now, (request, attempt), process, deadline, &self.settings)?;
         require!(
             self.workers.running(process.worker),
@@ -121,6 +173,17 @@ impl Ledger {
             "{request:?} is sent to {process}, whose worker is {:?}",
             self.workers.get(process.worker)
         );
+        require!(
+            self.phases.serves(process),
+            "work goes to those who serve",
+            "{request:?} is sent to {process}, which is {:?}",
+            self.phases.of(process)
+        );
+        self.turns += 1;
+        if let Some(worker) = self.workers.get_mut(process.worker) {
+            worker.usage.used = now;
+            worker.usage.turn = self.turns;
+        }
         let row = self.processes.addressed(process, "Assign")?;
         let target = self.requests.get(request).expect("assigned above").spec.target;
         let (fits, lease) = match target {
@@ -135,11 +198,27 @@ impl Ledger {
             "requests go where they are addressed",
             "{request:?} for {target:?} goes to {process}"
         );
-        let held = Held { request, attempt, lease, since: now, withdrawn: false, cancelled: None };
+        let held = Held { attempt, lease, behind: prefetched, ..Held::of(request, now) };
         row.assign(held, prefetched)
     }
 
     fn judge_refusal(&self, now: Time, refusal: Refusal, request: RequestId) -> Verdict {
+        match refusal {
+            Refusal::DeadlineUnreachable { estimate, .. } => {
+                self.judge_unreachable(now, request, estimate)?;
+            }
+            Refusal::NestedDeadlock => self.judge_circle(request)?,
+            Refusal::Quarantined { exit, left } => {
+                let fingerprint = self.spec(request).fingerprint;
+                let truth = self.kills.hold(now, fingerprint, &self.settings);
+                require!(
+                    truth == Some((exit, left)),
+                    "only who killed twice is kept out",
+                    "{request:?} is told {refusal:?}, true is {truth:?}"
+                );
+            }
+            _ => {}
+        }
         require!(
             refusal != Refusal::ShuttingDown || self.shutdown.is_some(),
             "a refusal fits its request",
@@ -155,11 +234,12 @@ impl Ledger {
         Ok(())
     }
 
-    fn judge_freeze(&mut self, id: ProcessId, freeze: bool) -> Verdict {
+    fn judge_freeze(&mut self, now: Time, id: ProcessId, freeze: bool) -> Verdict {
         let status = self.workers.get(id.worker).and_then(|worker| worker.status);
         let shutting_down = self.shutdown.is_some();
         let row = self.processes.addressed(id, "Freeze or Thaw")?;
         row.frozen = freeze;
+        row.health.frozen_or_thawed(now, &self.settings);
         require!(
             (status == Some(Status::Paused)) == freeze || shutting_down,
             "frozen means paused",
@@ -198,14 +278,14 @@ impl Ledger {
         self.workers.reply(order, reply, dedicated_full, self.shutdown.is_some())
     }
 
-    fn judge_record(&mut self, record: RecordId, change: Change) -> Verdict {
+    fn judge_record(&mut self, now: Time, record: RecordId, change: Change) -> Verdict {
         let retires = change.trigger == Trigger::Complete && change.order.is_none();
         require!(
             !retires || self.restarts.successor_was_ready(record.worker),
             "the successor is ready before the old one leaves",
             "{record:?} {change:?}"
         );
-        self.workers.record(record, change)
+        self.workers.record(now, record, change)
     }
 
     fn judge_stopped(&mut self, now: Time) -> Verdict {

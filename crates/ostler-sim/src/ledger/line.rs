@@ -148,8 +148,7 @@ mod tests {
     use super::*;
 
     fn spec(priority: i8, owner: u64) -> RequestSpec {
-        let deadline = Time::from_nanos(1);
-        RequestSpec { deadline, priority, owner, idempotent: false, target: Target::Any }
+        RequestSpec { priority, owner, ..RequestSpec::until(Time::from_nanos(1)) }
     }
 
     fn line(waiting: &[(u64, i8, u64)]) -> Line {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ostler_core::{Outcome, Started, Time, Waiting, WorkerId};
+use ostler_core::{Outcome, Phase, Started, Time, Waiting, WorkerId};
 
 use super::Ledger;
 use super::request::End;
@@ -19,11 +19,22 @@ impl Ledger {
         let silence = s.heartbeat.map_or(Duration::ZERO, |beat| {
             beat.initial_delay + beat.timeout + beat.interval * (beat.misses + 1)
         });
+        let checks = s.checkup.map_or(Duration::ZERO, |checkup| {
+            checkup.interval + (checkup.again + checkup.timeout) * (checkup.failures + 1)
+        });
         let starts = (s.start_timeout + s.start_batch_delay) * (s.size + 2);
         let stops = s.drain_timeout + s.stop_grace * 3 + s.cancel_grace * 3;
         let restarts = s.backoff.max * 2 + s.restart_cooldown * 2;
         let hang = s.hang_timeout.unwrap_or_default();
-        (silence + starts + stops + restarts + hang + s.supervisor_timeout + s.record_retry) * 2
+        (silence
+            + checks
+            + starts
+            + stops
+            + restarts
+            + hang
+            + s.supervisor_timeout
+            + s.record_retry)
+            * 2
             + Duration::from_secs(3)
     }
 
@@ -63,7 +74,10 @@ impl Ledger {
     pub fn expect_whole(&self, now: Time) -> Verdict {
         self.expect_nobody_waits(now)?;
         let whole = |row: &&super::Row| {
-            !row.dedicated && row.serves() && self.workers.surely_running(row.id.worker)
+            !row.dedicated
+                && row.serves()
+                && self.phases.of(row.id) == Some(Phase::Ready)
+                && self.workers.surely_running(row.id.worker)
         };
         let whole = self.processes.rows().filter(whole).count();
         require!(
@@ -86,6 +100,8 @@ impl Ledger {
             self.shutdown,
             self.stopped
         );
+        let told = self.phases.first();
+        require!(told.is_none(), "every process dies once", "{told:?} is still told of");
         self.expect_nobody_waits(now)
     }
 

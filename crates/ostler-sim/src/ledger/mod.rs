@@ -6,11 +6,17 @@
 //! need several are in `judge` (a command), `stop` (the end of a process), `settle` (between two
 //! events) and `mend` (in the end).
 
+mod admission;
+mod choice;
+mod health;
 mod judge;
 mod lease;
 mod line;
 mod mend;
+mod nesting;
+mod phase;
 mod process;
+mod quarantine;
 mod request;
 mod restart;
 mod settle;
@@ -18,13 +24,17 @@ mod stop;
 mod worker;
 
 use ostler_core::{
-    Action, Answer, Change, Event, LeaseId, OrderId, ProcessId, RecordId, RequestId, Settings,
-    Time, WorkerId,
+    Action, Answer, Change, Event, Exit, LeaseId, OrderId, Phase, ProcessId, RecordId, RequestId,
+    RequestSpec, Settings, Time, WorkerId,
 };
 
 use crate::violation::Verdict;
+use admission::Service;
+use health::Said;
 use lease::Leases;
-use process::{Processes, Row};
+use phase::Phases;
+use process::{Held, Processes, Row};
+use quarantine::Kills;
 use request::Requests;
 use restart::Restarts;
 use worker::Workers;
@@ -37,6 +47,19 @@ pub(crate) struct Ledger {
     workers: Workers,
     leases: Leases,
     restarts: Restarts,
+    phases: Phases,
+    kills: Kills,
+    service: Service,
+    /// Assignments so far.
+    turns: u64,
+    /// The request that came with this event.
+    arrived: Option<RequestId>,
+    /// Those that moved up with this event and are to be told so.
+    begins: Vec<(ProcessId, RequestId)>,
+    /// What a process that was asked said with this event.
+    said: Option<Said>,
+    /// When the core wanted to be woken, by its last word.
+    awaited: Option<Time>,
     /// Requests that this event interrupts.
     cancels: Vec<RequestId>,
     /// The event is that a deadline has come.
@@ -52,6 +75,14 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub fn new(settings: Settings) -> Self {
         Ledger {
+            service: Service::new(&settings),
+            phases: Phases::default(),
+            kills: Kills::default(),
+            turns: 0,
+            arrived: None,
+            begins: Vec::new(),
+            said: None,
+            awaited: None,
             settings,
             requests: Requests::new(),
             processes: Processes::default(),
@@ -94,8 +125,12 @@ impl Ledger {
     }
 
     /// Its caller still waits.
-    fn is_open(&self, request: RequestId) -> bool {
+    pub fn is_open(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|row| row.end.is_none())
+    }
+
+    pub fn spec(&self, request: RequestId) -> &RequestSpec {
+        &self.requests.get(request).expect("only what arrived is spoken of").spec
     }
 
     // What the world did.
@@ -126,6 +161,9 @@ impl Ledger {
     pub fn hear(&mut self, now: Time, event: &Event) {
         self.woke = *event == Event::DeadlineReached;
         self.cancels.clear();
+        self.begins.clear();
+        self.arrived = None;
+        self.forgive_own_stall(now);
         match event {
             Event::PoolStarted | Event::DeadlineReached => {}
             Event::ShutdownRequested { now: at_once } => {
@@ -133,6 +171,7 @@ impl Ledger {
                 self.hurried |= at_once;
             }
             Event::RequestArrived { request, spec } => {
+                self.arrived = Some(*request);
                 self.requests.arrive(now, *request, spec, &self.settings);
             }
             Event::CancelRequested { request } => self.requests.cancel(*request),
@@ -149,6 +188,8 @@ impl Ledger {
             Event::SpawnFailed { process, .. }
             | Event::ProcessReady { process, .. }
             | Event::Answered { process, .. }
+            | Event::HealthReported { process, .. }
+            | Event::ProcessTainted { process }
             | Event::ProcessHeard { process }
             | Event::RetireAsked { process }
             | Event::StreamClosed { process }
@@ -180,6 +221,7 @@ impl Ledger {
     }
 
     fn hear_of_process(&mut self, now: Time, id: ProcessId, event: &Event) {
+        let goes_on = self.phases.of(id) != Some(Phase::Stopping);
         let Some(row) = self.processes.get_mut(id) else { return };
         match event {
             Event::ProcessCleared { .. } if row.exited => {
@@ -200,30 +242,68 @@ impl Ledger {
             Event::ProcessHeard { .. } => {
                 row.heard = now;
                 row.mute = false;
+                row.health.silent = false;
             }
             Event::RetireAsked { .. } if row.ready.is_some() && row.stopping.is_none() => {
                 row.retire_asked = true;
                 row.leaving = !self.breaker_open;
                 self.ask_replacement(id.worker);
             }
+            Event::HealthReported { well, .. } => self.hear_of_health(id, *well),
+            Event::ProcessTainted { .. } if goes_on => row.tainted = row.tainted.or(Some(now)),
             Event::StreamClosed { .. } | Event::ProtocolViolated { .. } => row.broken = true,
             Event::Answered { request, attempt, answer, .. } => {
-                if let Some(held) = row.let_go(*request, *attempt) {
-                    row.heard = now;
-                    row.mute = *answer == Answer::NotSent;
-                    row.overstayed |= held.overdue(now, &self.settings);
-                    self.restarts.settled(id.worker);
-                    self.requests.answered(*request, (id, *attempt, *answer));
-                }
+                self.hear_answer(now, id, (*request, *attempt), *answer);
             }
-            Event::ProcessExited { exit, .. } => {
-                row.exited = true;
-                row.crashed = row.ends_by_itself(now, &self.settings);
-                for held in std::mem::take(&mut row.held) {
-                    self.requests.lost(held.request, *exit);
-                }
-            }
+            Event::ProcessExited { exit, .. } => self.hear_exit(now, id, *exit),
             _ => {}
+        }
+    }
+
+    fn hear_answer(
+        &mut self,
+        now: Time,
+        id: ProcessId,
+        (request, attempt): (RequestId, u32),
+        answer: Answer,
+    ) {
+        let Some(row) = self.processes.get_mut(id) else { return };
+        let Some(held) = row.let_go(request, attempt) else { return };
+        row.heard = now;
+        row.mute = answer == Answer::NotSent;
+        row.health.silent = false;
+        row.overstayed |= held.overdue(now, &self.settings);
+        if let Some(moved) = row.move_up() {
+            self.begins.push((id, moved));
+        }
+        if row.held.is_empty() {
+            row.health.has_nothing_to_do(now);
+        }
+        let took = now.since(held.since.max(row.last_answer));
+        row.last_answer = now;
+        let usage = self.workers.get_mut(id.worker).map(|worker| &mut worker.usage);
+        let usage = usage.expect("a process has its worker");
+        usage.used = now;
+        if matches!(answer, Answer::Completed | Answer::Failed { .. }) {
+            usage.answered += 1;
+            self.service.note(took);
+        }
+        self.restarts.settled(id.worker);
+        self.requests.answered(request, (id, attempt, answer));
+    }
+
+    fn hear_exit(&mut self, now: Time, id: ProcessId, exit: Exit) {
+        let by_itself = self.phases.of(id) != Some(Phase::Stopping);
+        let Some(row) = self.processes.get_mut(id) else { return };
+        row.exited = true;
+        row.crashed = row.ends_by_itself(now, &self.settings);
+        if by_itself {
+            let fingerprint =
+                |held: &Held| self.requests.get(held.request).map_or(0, |r| r.spec.fingerprint);
+            self.kills.note(now, row, exit, &self.settings, fingerprint);
+        }
+        for held in std::mem::take(&mut row.held) {
+            self.requests.lost(held.request, exit);
         }
     }
 }

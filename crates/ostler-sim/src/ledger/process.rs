@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ostler_core::{LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId};
+use ostler_core::{CapacityFrom, LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId};
+
+use super::health::Health;
 
 use crate::violation::{Verdict, Violation, require};
 
@@ -32,6 +34,11 @@ pub(super) struct Row {
     pub leased: usize,
     pub stopping: Option<Stop>,
     pub frozen: bool,
+    pub health: Health,
+    /// Told to the core: it cannot be trusted any more.
+    pub tainted: Option<Time>,
+    /// When it last let go of something; at first, its spawn.
+    pub last_answer: Time,
     /// Told to the core: its stream closed, or it broke the protocol.
     pub broken: bool,
     pub retire_asked: bool,
@@ -57,6 +64,8 @@ pub(super) struct Held {
     /// The lease whose place it runs on.
     pub lease: Option<LeaseId>,
     pub since: Time,
+    /// It was sent behind others and has not moved up.
+    pub behind: bool,
     /// It was to come back, to run elsewhere.
     pub withdrawn: bool,
     pub cancelled: Option<Time>,
@@ -83,6 +92,10 @@ impl Processes {
 
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    pub fn of(&self, worker: WorkerId) -> Option<&Row> {
+        self.rows.get(&worker)
     }
 
     pub fn get(&self, id: ProcessId) -> Option<&Row> {
@@ -156,7 +169,7 @@ impl Processes {
 }
 
 impl Row {
-    fn new(now: Time, id: ProcessId, dedicated: bool, settings: &Settings) -> Self {
+    pub fn new(now: Time, id: ProcessId, dedicated: bool, settings: &Settings) -> Self {
         Row {
             id,
             dedicated,
@@ -170,6 +183,9 @@ impl Row {
             leased: 0,
             stopping: None,
             frozen: false,
+            health: Health::new(now),
+            tainted: None,
+            last_answer: now,
             broken: false,
             retire_asked: false,
             leaving: false,
@@ -185,9 +201,15 @@ impl Row {
     pub fn become_ready(&mut self, now: Time, ready: Ready, settings: &Settings) {
         if self.ready.is_none() && !self.exited {
             self.ready = Some(ready);
-            let most = settings.capacity;
-            self.capacity = ready.capacity.unwrap_or(most).clamp(1, most) as usize;
+            let pools = settings.capacity;
+            let said = ready.capacity.unwrap_or(pools);
+            self.capacity = match settings.capacity_from {
+                CapacityFrom::Pool => pools,
+                CapacityFrom::Worker => said,
+                CapacityFrom::Min => pools.min(said),
+            } as usize;
             self.heard = now;
+            self.health.become_ready(now, settings);
             self.prefetch = if ready.gives_back { settings.prefetch as usize } else { 0 };
         }
     }
@@ -196,6 +218,13 @@ impl Row {
         let at = self.held.iter().position(|h| h.request == request && h.attempt == attempt);
         self.open_since = None;
         at.map(|at| self.held.remove(at))
+    }
+
+    /// The one that may begin because another has gone, if its caller still waits.
+    pub fn move_up(&mut self) -> Option<RequestId> {
+        let last = self.held.get_mut(self.capacity - 1)?;
+        let moved = std::mem::take(&mut last.behind);
+        (moved && last.cancelled.is_none()).then_some(last.request)
     }
 
     /// Requests outside leases, and places that belong to leases.
@@ -218,6 +247,8 @@ impl Row {
             && self.stopping.is_none()
             && !self.frozen
             && !self.broken
+            && self.tainted.is_none()
+            && !self.health.degraded()
             && !self.leaving
             && !self.discarded
     }
@@ -227,6 +258,16 @@ impl Row {
         require!(
             self.ready.is_some() && self.stopping.is_none() && !self.broken && !self.frozen,
             "work goes to those who serve",
+            "{request:?} is sent to {self:?}"
+        );
+        require!(
+            self.tainted.is_none(),
+            "the tainted get nothing new",
+            "{request:?} is sent to {self:?}"
+        );
+        require!(
+            held.lease.is_some() || !self.health.degraded(),
+            "the unwell get no work",
             "{request:?} is sent to {self:?}"
         );
         require!(
@@ -250,6 +291,7 @@ impl Row {
         );
         self.held.push(held);
         self.open_since = None;
+        self.health.given_work();
         Ok(())
     }
 
@@ -277,61 +319,22 @@ impl Row {
         }
         Ok(())
     }
-
-    pub fn ends_by_itself(&self, now: Time, settings: &Settings) -> bool {
-        let overdue = self.held.iter().any(|held| held.overdue(now, settings));
-        self.stopping.is_none() && !overdue && !self.may_be_stopped(now, settings)
-    }
-
-    /// Something that the core was told, or that the time says, justifies ending this process.
-    pub fn may_be_stopped(&self, now: Time, settings: &Settings) -> bool {
-        let late = self.ready.is_none() && now >= self.spawned.after(settings.start_timeout);
-        self.broken
-            || self.overstayed
-            || self.discarded
-            || late
-            || (self.dedicated && self.retire_asked)
-            || self.silent_for_too_long(now, settings)
-    }
-
-    fn silent_for_too_long(&self, now: Time, settings: &Settings) -> bool {
-        let silence = now.since(self.heard);
-        let missed = settings.heartbeat.is_some_and(|beat| {
-            self.was_silent
-                && self.ready.is_some_and(|ready| ready.heartbeat)
-                && self.held.is_empty()
-                && silence >= beat.timeout + beat.interval * (beat.misses - 1)
-        });
-        let hung = settings.hang_timeout.is_some_and(|limit| silence >= limit);
-        missed || (hung && !self.held.is_empty())
-    }
-
-    pub fn stop(&mut self, now: Time, rung: Rung) -> Verdict {
-        require!(
-            self.stopping.is_none_or(|stop| stop.rung < rung),
-            "the ladder only goes down",
-            "{rung:?} after {:?} for {}",
-            self.stopping,
-            self.id
-        );
-        self.stopping = Some(Stop { rung, since: now });
-        Ok(())
-    }
-
-    /// When the next rung of the ladder must come; the last one needs no other.
-    pub fn next_rung_due(&self, settings: &Settings) -> Option<Time> {
-        let stop = self.stopping.filter(|stop| stop.rung != Rung::Killed && !self.exited)?;
-        Some(stop.since.after(settings.stop_grace))
-    }
-
-    /// When it has been starting for too long.
-    pub fn start_due(&self, settings: &Settings) -> Option<Time> {
-        let starting = self.ready.is_none() && !self.exited && self.stopping.is_none();
-        starting.then(|| self.spawned.after(settings.start_timeout))
-    }
 }
 
 impl Held {
+    /// Sent just now, to begin at once.
+    pub fn of(request: RequestId, now: Time) -> Self {
+        Held {
+            request,
+            attempt: 1,
+            lease: None,
+            since: now,
+            behind: false,
+            withdrawn: false,
+            cancelled: None,
+        }
+    }
+
     /// It was to be let go of, and the grace for that is over.
     pub fn overdue(&self, now: Time, settings: &Settings) -> bool {
         self.cancelled.is_some_and(|since| now >= since.after(settings.cancel_grace))

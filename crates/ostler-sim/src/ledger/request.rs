@@ -18,7 +18,9 @@ pub(super) struct Requests {
     deadlines: BTreeSet<(Time, RequestId)>,
     /// Ends of the wait of those that were never sent anywhere.
     patience: BTreeSet<(Time, RequestId)>,
-    /// Those of them that some process holds.
+    /// Those of them that were made by one that waits for them.
+    nested: BTreeSet<RequestId>,
+    /// Those without an outcome that some process holds.
     held: usize,
     pub executions: u64,
 }
@@ -71,6 +73,7 @@ impl Requests {
             line: Line::default(),
             deadlines: BTreeSet::new(),
             patience: BTreeSet::new(),
+            nested: BTreeSet::new(),
             held: 0,
             executions: 0,
         }
@@ -92,6 +95,9 @@ impl Requests {
         assert_eq!(id.0, self.rows.len() as u64 + 1, "the world gives ids without gaps");
         self.line.join(id, spec);
         self.deadlines.insert((spec.deadline, id));
+        if !spec.ancestors.is_empty() {
+            self.nested.insert(id);
+        }
         self.patience.insert((now.after(settings.queue_timeout), id));
         self.rows.push(Row {
             spec: spec.clone(),
@@ -272,7 +278,11 @@ impl Requests {
                 matches!(row.spec.target, Target::Worker(_))
             }
             Refusal::NoSuchLease => matches!(row.spec.target, Target::Lease(..)),
-            Refusal::ShuttingDown | Refusal::PoolFailed => true,
+            Refusal::ShuttingDown
+            | Refusal::PoolFailed
+            | Refusal::DeadlineUnreachable { .. }
+            | Refusal::Quarantined { .. }
+            | Refusal::NestedDeadlock => true,
             Refusal::TooManyWorkers | Refusal::LeaseTimeout => false,
         };
         require!(
@@ -291,10 +301,11 @@ impl Requests {
         let (held, waited) = (row.holder.is_some(), row.attempts == 0);
         self.held -= usize::from(held);
         self.deadlines.remove(&(spec.deadline, id));
+        self.nested.remove(&id);
         if waited {
             self.line.leave(id, &spec);
             self.patience.remove(&(arrived.after(settings.queue_timeout), id));
-        } else if matches!(end, End::Resolved(Outcome::TimedOut { phase: Waiting::Queue, .. })) {
+        } else if !held {
             // It may have been at the head of its lane when it ended.
             self.line.use_turn(&spec);
         }
@@ -309,6 +320,33 @@ impl Requests {
 
     pub fn open(&self) -> impl Iterator<Item = RequestId> + '_ {
         self.deadlines.iter().map(|(_, id)| *id)
+    }
+
+    /// It has no outcome, and nobody holds it.
+    pub fn waits(&self, id: RequestId) -> bool {
+        self.get(id).is_some_and(|row| row.end.is_none() && row.holder.is_none())
+    }
+
+    pub fn any_nested_waits(&self) -> bool {
+        self.nested.iter().any(|id| self.waits(*id))
+    }
+
+    /// Nested ones in a queue; with those of which it is not known that they are in one, because
+    /// they may still pause between two attempts.
+    pub fn nested_waiting(&self, unsure: bool) -> impl Iterator<Item = RequestId> + '_ {
+        let waiting = self.nested.iter().copied().filter(|id| self.waits(*id));
+        waiting.filter(move |id| unsure || self.get(*id).is_some_and(|row| row.told.is_none()))
+    }
+
+    /// How many wait before this one for any worker: surely, and perhaps.
+    pub fn before(&self, id: RequestId, priority: i8) -> (usize, usize) {
+        let waiting = self.open().filter(|other| *other != id && self.waits(*other));
+        let rows = waiting.filter_map(|other| self.get(other));
+        let mut rows: Vec<&Row> =
+            rows.filter(|r| r.spec.target == Target::Any && r.spec.priority >= priority).collect();
+        let all = rows.len();
+        rows.retain(|row| row.told.is_none());
+        (rows.len(), all - rows.len())
     }
 
     /// Those that came as number `first` or later.

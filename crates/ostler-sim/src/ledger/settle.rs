@@ -10,6 +10,10 @@ impl Ledger {
     /// The event has been handled: what must hold between two events?
     pub fn settle(&mut self, now: Time, next_deadline: Option<Time>) -> Verdict {
         self.check_cancels()?;
+        self.check_begins()?;
+        self.check_health()?;
+        self.check_phases()?;
+        self.awaited = next_deadline;
         self.check_wake(now, next_deadline)?;
         require!(
             self.requests.line.len() <= self.settings.queue_max as usize,
@@ -22,6 +26,8 @@ impl Ledger {
             return Ok(());
         }
         self.check_idleness(now)?;
+        self.check_admission(now)?;
+        self.check_circles(now)?;
         if self.woke && next_deadline.is_none_or(|at| at > now) {
             self.check_patience(now)?;
         }
@@ -57,6 +63,25 @@ impl Ledger {
         Ok(())
     }
 
+    fn check_begins(&self) -> Verdict {
+        let first = self.begins.first();
+        require!(
+            first.is_none(),
+            "whoever moves up is told to begin, once",
+            "{first:?} moved up and was not told"
+        );
+        Ok(())
+    }
+
+    fn check_phases(&self) -> Verdict {
+        let mut living = 0;
+        for row in self.processes.rows() {
+            living += usize::from(!row.exited);
+            self.phases.check(row)?;
+        }
+        self.phases.check_count(living)
+    }
+
     /// Only a request whose caller waits no longer is interrupted.
     fn check_cancels(&self) -> Verdict {
         for request in &self.cancels {
@@ -71,8 +96,10 @@ impl Ledger {
 
     /// Whatever must happen at some moment needs a wake by then.
     fn check_wake(&self, now: Time, next_deadline: Option<Time>) -> Verdict {
-        let ladder =
-            |row: &Row| row.next_rung_due(&self.settings).or_else(|| row.start_due(&self.settings));
+        let ladder = |row: &Row| {
+            let rung = row.next_rung_due(&self.settings).or_else(|| row.start_due(&self.settings));
+            rung.or_else(|| row.drain_due(&self.settings)).or_else(|| self.care_due(row))
+        };
         let due = self.processes.rows().filter_map(ladder);
         let due = due.chain(self.requests.next_due()).chain(self.leases.next_due()).min();
         let Some(due) = due else { return Ok(()) };
@@ -114,14 +141,14 @@ impl Ledger {
         Ok(())
     }
 
-    fn surely_open(&self, now: Time, row: &Row) -> bool {
+    pub(super) fn surely_open(&self, now: Time, row: &Row) -> bool {
         row.used() < row.capacity && row.held.len() < row.capacity && self.surely_well(now, row)
     }
 
     /// Nothing that the ledger knows of keeps this process from taking work.
     pub(super) fn surely_well(&self, now: Time, row: &Row) -> bool {
         let beat = self.settings.heartbeat;
-        let fresh = beat.is_none_or(|beat| now.since(row.heard) < beat.timeout);
+        let fresh = beat.is_none_or(|beat| beat.independent || now.since(row.heard) < beat.timeout);
         let worker = row.id.worker;
         row.serves()
             && !row.overstayed

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use ostler_core::{
-    Action, Change, IdMap, OrderId, RecordId, Recording, Reply, Status, Trigger, WorkerId,
+    Action, Change, IdMap, OrderId, RecordId, Recording, Reply, Status, Time, Trigger, WorkerId,
 };
 
+use super::choice::Usage;
 use crate::violation::{Verdict, require};
 
 /// The whole table, in the order of the names: written down again, so that the core's own may be
@@ -49,6 +50,7 @@ pub(super) struct Row {
     pub dedicated: bool,
     pub generation: u32,
     pub paused_by_system: bool,
+    pub usage: Usage,
     /// Somebody asked for its planned replacement, once.
     pub replacement_asked: bool,
     /// As the store has it, confirmed or not.
@@ -110,7 +112,7 @@ impl Workers {
         self.known.iter().find_map(|id| Some((*id, self.rows[id].pending?)))
     }
 
-    pub fn record(&mut self, record: RecordId, change: Change) -> Verdict {
+    pub fn record(&mut self, now: Time, record: RecordId, change: Change) -> Verdict {
         if !self.rows.contains_key(&record.worker) {
             require!(
                 change.trigger == Trigger::Create && self.known.last() < Some(&record.worker),
@@ -120,7 +122,8 @@ impl Workers {
             let order = change.order.and_then(|order| self.orders.get(&order));
             let dedicated = order.is_some_and(|order| order.action == Action::Create);
             self.known.push(record.worker);
-            self.rows.insert(record.worker, Row { dedicated, ..Row::default() });
+            let usage = Usage { used: now, ..Usage::default() };
+            self.rows.insert(record.worker, Row { dedicated, usage, ..Row::default() });
         }
         let row = self.rows.get_mut(&record.worker).expect("made above");
         require!(

@@ -46,12 +46,22 @@ impl World {
             owner: u64::from(self.prng.between(1, load.owners)),
             idempotent: self.prng.chance(load.idempotent),
             target,
+            fingerprint: self.fingerprint(request),
+            ancestors: Vec::new(),
         };
         if self.prng.chance(load.cancels) {
             let wait = self.prng.wait(load.service * 2);
             self.plan_in(wait, Happening::CallerLeaves(request));
         }
         self.deliver(Event::RequestArrived { request, spec })
+    }
+
+    /// What kind of request it is, as a digest tells it.
+    pub(super) fn fingerprint(&mut self, request: RequestId) -> u64 {
+        match self.profile.load.kinds {
+            0 => u64::MAX - request.0,
+            kinds => self.prng.below(u64::from(kinds)),
+        }
     }
 
     /// Every worker of a mended, idle pool takes a request at once, and answers it.

@@ -53,6 +53,11 @@ impl World {
                 self.report(id, Event::RetireAsked { process: id });
             }
             (Mischief::AskRetire, _) => {}
+            (Mischief::Taint, Some(id)) if self.processes[&id].moves() => {
+                self.report(id, Event::ProcessTainted { process: id });
+            }
+            (Mischief::Taint, _) => {}
+            (Mischief::OutOfMemory, Some(id)) => return self.die(id, Exit::OutOfMemory),
         }
         Ok(())
     }
@@ -96,7 +101,7 @@ impl World {
         let request = RequestId(self.prng.below(self.next_request + 2));
         let record = RecordId { worker: process.worker, seq: 1_000_000 };
         let lease = LeaseId(self.next_lease + 1_000_000);
-        let event = match self.prng.below(15) {
+        let event = match self.prng.below(18) {
             0 => Event::ProcessReady {
                 process,
                 ready: Ready { capacity: Some(9), heartbeat: false, gives_back: true },
@@ -112,12 +117,22 @@ impl World {
             9 => Event::LeaseReleased { lease, discard: true },
             10 => Event::LeaseRenewed { lease, ttl: Duration::from_secs(9) },
             11 => Event::CancelRequested { request: RequestId(self.next_request + 1_000_000) },
+            12 => Event::ProcessTainted { process },
+            13 => Event::HealthReported { process, well: false },
+            14 => return self.say_unasked(),
             _ => match self.false_answer(process) {
                 Some(event) => event,
                 None => return Ok(()),
             },
         };
         self.deliver(event)
+    }
+
+    /// The answer to a question that nobody asked, or that was given up.
+    fn say_unasked(&mut self) -> Verdict {
+        let Some(process) = self.some_process() else { return Ok(()) };
+        let well = self.prng.chance(0.5);
+        self.deliver(Event::HealthReported { process, well })
     }
 
     /// A process that is gone for good or never was.

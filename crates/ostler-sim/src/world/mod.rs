@@ -4,7 +4,9 @@
 //! What really happened goes to the ledger; judging is the ledger's alone.
 
 mod callers;
+mod health;
 mod mischief;
+mod nested;
 mod people;
 mod process;
 mod records;
@@ -47,6 +49,7 @@ pub struct World {
     quiet: bool,
     wakes: u32,
     leases: people::Leases,
+    nested: nested::Nested,
     next_request: u64,
     next_order: u64,
     next_lease: u64,
@@ -60,6 +63,8 @@ pub(crate) enum Happening {
     Killed(ProcessId),
     Arrival,
     CallerLeaves(RequestId),
+    /// A running request calls: the process, that request, its attempt.
+    InnerCall(ProcessId, RequestId, u32),
     StoreWorks {
         record: RecordId,
         change: Change,
@@ -101,6 +106,7 @@ impl World {
             quiet: false,
             wakes: 0,
             leases: people::Leases::default(),
+            nested: nested::Nested::default(),
             next_request: 1,
             next_order: 1,
             next_lease: 1,
@@ -243,6 +249,9 @@ impl World {
             Happening::Killed(process) => self.die(process, ostler_core::Exit::Signal(9)),
             Happening::Arrival => self.arrive(),
             Happening::CallerLeaves(request) => self.deliver(Event::CancelRequested { request }),
+            Happening::InnerCall(process, outer, attempt) => {
+                self.take_inner_call(process, outer, attempt)
+            }
             Happening::StoreWorks { record, change, fate } => self.work(record, change, fate),
             Happening::StoreIsBack => {
                 self.store.out = false;
@@ -289,6 +298,7 @@ impl World {
                 self.reach(process, Step::SeeCancel { request, attempt, withdraw });
             }
             Command::Ping { process } => self.reach(process, Step::SeePing),
+            Command::CheckHealth { process } => self.reach(process, Step::SeeCheck),
             Command::AskShutdown { process } => self.reach(process, Step::SeeShutdown),
             Command::Terminate { process } => self.reach(process, Step::SeeTerm),
             Command::Kill { process } => {
@@ -300,8 +310,11 @@ impl World {
             Command::Record { record, change } => self.record(record, change),
             Command::Grant { lease, places } => self.begin_lease(lease, places.len()),
             Command::EndLease { lease, .. } => self.leases.end(lease),
-            Command::Resolve { .. }
-            | Command::Refuse { .. }
+            Command::Resolve { request, .. } | Command::Refuse { request, .. } => {
+                self.end_call(request);
+            }
+            // Whoever has room reads its stream by itself.
+            Command::Begin { .. }
             | Command::RefuseLease { .. }
             | Command::LosePlace { .. }
             | Command::Reply { .. }

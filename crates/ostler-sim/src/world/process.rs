@@ -24,6 +24,9 @@ pub struct Process {
     pub reported_until: Time,
     pub stream_closed: bool,
     pub answers_pings: bool,
+    /// Until when it says that it is not well, and until when it does not hear the question.
+    pub unwell_until: Time,
+    pub deaf_until: Time,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct Work {
     pub attempt: u32,
     pub streamed: bool,
     pub end: End,
+    /// It is going to make a call of its own, or waits for the end of that one.
+    pub inner: Option<Inner>,
 }
 
 /// How an execution is going to end, if nothing comes between.
@@ -51,6 +56,12 @@ pub enum End {
     Die,
     AnswerAndDie(Answer),
     Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inner {
+    ToCome,
+    Awaited(RequestId),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,6 +77,11 @@ pub enum Step {
     BecomeReady,
     /// Read the stream, begin what there is room for.
     PickUp,
+    /// Make the call that this one needs.
+    CallOut {
+        request: RequestId,
+        attempt: u32,
+    },
     Finish {
         request: RequestId,
         attempt: u32,
@@ -77,6 +93,7 @@ pub enum Step {
         withdraw: bool,
     },
     SeePing,
+    SeeCheck,
     SeeShutdown,
     SeeTerm,
     Die,
@@ -97,6 +114,8 @@ impl Process {
             reported_until: Time::ZERO,
             stream_closed: false,
             answers_pings: true,
+            unwell_until: Time::ZERO,
+            deaf_until: Time::ZERO,
         }
     }
 
@@ -114,12 +133,20 @@ impl Process {
         Some(self.running.swap_remove(at))
     }
 
+    pub fn working(&mut self, request: RequestId, attempt: u32) -> Option<&mut Work> {
+        self.running.iter_mut().find(|work| work.is(request, attempt))
+    }
+
     pub fn runs(&self, request: RequestId, attempt: u32) -> bool {
         self.running.iter().any(|work| work.is(request, attempt))
     }
 }
 
 impl Work {
+    pub fn sent(request: RequestId, attempt: u32) -> Self {
+        Work { request, attempt, streamed: false, end: End::Never, inner: None }
+    }
+
     fn is(&self, request: RequestId, attempt: u32) -> bool {
         self.request == request && self.attempt == attempt
     }

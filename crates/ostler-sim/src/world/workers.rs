@@ -5,9 +5,11 @@
 
 use std::time::Duration;
 
-use ostler_core::{Answer, Event, Exit, ProcessId, Ready, RequestId, SpawnFailure};
+use ostler_core::{
+    Answer, CapacityFrom, Event, Exit, ProcessId, Ready, RequestId, SpawnFailure, Time,
+};
 
-use super::process::{End, Life, Process, Step, Vices, Work};
+use super::process::{End, Inner, Life, Process, Step, Vices, Work};
 use super::{Happening, World};
 use crate::violation::Verdict;
 
@@ -64,8 +66,7 @@ impl World {
             // A stream that cannot be written to is about to be seen closed.
             self.close_stream(id);
         } else if !broken {
-            let end = End::Never;
-            process.stream.push_back(Work { request, attempt, streamed: false, end });
+            process.stream.push_back(Work::sent(request, attempt));
             self.plan_in(wait, Happening::Step(id, Step::PickUp));
         }
     }
@@ -88,17 +89,18 @@ impl World {
         match step {
             Step::BecomeReady => self.become_ready(id),
             Step::PickUp => return self.pick_up(id),
+            Step::CallOut { request, attempt } => self.call_out(id, request, attempt),
             Step::Finish { request, attempt } => return self.finish(id, request, attempt),
             Step::SeeCancel { request, attempt, withdraw } => {
                 return self.see_cancel(id, (request, attempt), withdraw);
             }
             Step::SeePing => self.see_ping(id),
+            Step::SeeCheck => self.see_check(id),
             Step::SeeShutdown => return self.see_shutdown(id),
             Step::SeeTerm if process.vices.ignores_term => {}
             Step::SeeTerm => return self.die(id, Exit::Signal(15)),
             Step::Die => {
-                let exit = [Exit::Code(1), Exit::Signal(11), Exit::Code(0), Exit::Unknown];
-                let exit = exit[self.prng.below(4) as usize];
+                let exit = self.own_end();
                 return self.die(id, exit);
             }
         }
@@ -107,13 +109,38 @@ impl World {
 
     fn become_ready(&mut self, id: ProcessId) {
         let said = self.prng.chance(0.2).then(|| self.prng.between(1, 4));
+        let capacity = self.capacity(said) as usize;
         let (heartbeat, gives_back) = (self.prng.chance(0.9), self.prng.chance(0.8));
         let process = self.processes.get_mut(&id).expect("the step found it");
         process.life = Life::Up;
         process.answers_pings = heartbeat;
-        process.capacity = process.capacity.min(said.map_or(usize::MAX, |said| said as usize));
+        process.capacity = capacity;
         let ready = Ready { capacity: said, heartbeat, gives_back };
         self.report(id, Event::ProcessReady { process: id, ready });
+    }
+
+    /// As many as both sides agree on, by the pool's setting.
+    fn capacity(&self, said: Option<u32>) -> u32 {
+        let settings = &self.profile.settings;
+        let pools = settings.capacity;
+        match settings.capacity_from {
+            CapacityFrom::Pool => pools,
+            CapacityFrom::Worker => said.unwrap_or(pools),
+            CapacityFrom::Min => said.unwrap_or(pools).min(pools),
+        }
+    }
+
+    /// How a program ends that nobody stopped.
+    fn own_end(&mut self) -> Exit {
+        let ends = [
+            Exit::Code(1),
+            Exit::Signal(11),
+            Exit::Code(0),
+            Exit::Code(143),
+            Exit::OutOfMemory,
+            Exit::Unknown,
+        ];
+        ends[self.prng.below(6) as usize]
     }
 
     fn pick_up(&mut self, id: ProcessId) -> Verdict {
@@ -132,11 +159,14 @@ impl World {
         let (request, attempt) = (work.request, work.attempt);
         self.trace.line(self.now, "  *", &("begins", id, request, attempt));
         self.ledger.began(id, request)?;
-        work.end = self.end();
+        work.end = if self.is_poison(request) { End::Die } else { self.end() };
         work.streamed = self.prng.chance(self.profile.load.streams);
         let wait = self.prng.wait(self.profile.load.service);
         if work.end == End::Never {
             self.ledger.silence(id);
+        } else if self.calls_out(request) {
+            work.inner = Some(Inner::ToCome);
+            self.plan_in(wait / 2, Happening::Step(id, Step::CallOut { request, attempt }));
         } else {
             self.plan_in(wait, Happening::Step(id, Step::Finish { request, attempt }));
         }
@@ -177,6 +207,7 @@ impl World {
             return Ok(());
         }
         let Some(work) = process.take_running(request, attempt) else { return Ok(()) };
+        self.abandon_inner(work);
         match work.end {
             End::Answer(answer) => self.write(id, work, answer),
             End::Twice(answer) => {
@@ -190,7 +221,8 @@ impl World {
             End::Die | End::Never => {
                 let process = self.processes.get_mut(&id).expect("the step found it");
                 process.running.push(work);
-                return self.die(id, Exit::Signal(6));
+                let exit = self.own_end();
+                return self.die(id, exit);
             }
         }
         self.pick_up(id)
@@ -257,8 +289,12 @@ impl World {
             return Ok(());
         }
         process.life = Life::Dead;
-        let streamed = process.running.iter().filter(|work| work.streamed);
+        let running = process.running.clone();
+        let streamed = running.iter().filter(|work| work.streamed);
         let streamed = streamed.map(|work| work.request).collect();
+        for work in running {
+            self.abandon_inner(work);
+        }
         self.report(id, Event::ProcessExited { process: id, exit, streamed });
         self.report(id, Event::ProcessCleared { process: id });
         Ok(())
@@ -266,15 +302,19 @@ impl World {
 
     /// Reports of one process arrive in the order in which it caused them.
     pub(super) fn report(&mut self, id: ProcessId, event: Event) {
+        let at = self.report_time(id);
+        self.agenda.plan(at, Happening::Report(event));
+    }
+
+    pub(super) fn report_time(&mut self, id: ProcessId) -> Time {
         let at = self.now.after(self.latency());
-        let at = match self.processes.get_mut(&id) {
+        match self.processes.get_mut(&id) {
             Some(process) => {
                 process.reported_until = process.reported_until.max(at);
                 process.reported_until
             }
             None => at,
-        };
-        self.agenda.plan(at, Happening::Report(event));
+        }
     }
 
     pub(super) fn set_frozen(&mut self, id: ProcessId, frozen: bool) {
@@ -304,7 +344,11 @@ impl World {
 
     /// A stopped process that heartbeats can find stays stopped: finding it is the pool's work.
     pub(super) fn cure_processes(&mut self) {
-        let watched = self.profile.settings.heartbeat.is_some();
+        let watched = self.profile.settings.heartbeat.is_some_and(|beat| !beat.independent);
+        for process in self.processes.values_mut() {
+            process.unwell_until = self.now;
+            process.deaf_until = self.now;
+        }
         let mut stopped: Vec<_> = self.processes.values().filter(|p| p.stopped).collect();
         stopped.sort_by_key(|process| process.id);
         let cured: Vec<_> = stopped

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{SIZE_MAX, parse_listen, units};
+use super::init;
+use crate::config::{PoolName, SIZE_MAX, parse_listen, units};
 
 /// Keeps pools of warm worker processes and lends them to programs.
 #[derive(Debug, Parser)]
@@ -31,11 +32,61 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    Init(InitArgs),
+    Check(CheckArgs),
     Serve(ServeArgs),
     Call(CallArgs),
     Status(StatusArgs),
+    Conform(ConformArgs),
     Doctor(DoctorArgs),
     Stop(StopArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Write a worker, its configuration and a test that run as they are.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler init
+  ostler init models --name embed")]
+pub(super) struct InitArgs {
+    /// Where to write them; made if it is not there
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+
+    /// Name of the pool, and of the worker's file
+    #[arg(long, value_name = "NAME", default_value = "hello", value_parser = init::parse_name)]
+    pub name: PoolName,
+
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Check the configuration and start one worker of each pool, then stop them.
+///
+/// Ends with 1 when the configuration is not valid or a worker does not become ready.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler check
+  ostler check --no-start --json
+  ostler check --schema > ostler.schema.json")]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    pub config: ConfigArg,
+
+    /// Only read the configuration, start nothing
+    #[arg(long)]
+    pub no_start: bool,
+
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print the JSON schema of the configuration, check nothing
+    #[arg(long, conflicts_with_all = ["config", "no_start", "json"])]
+    pub schema: bool,
 }
 
 /// Start the pools and serve them until a signal.
@@ -135,6 +186,85 @@ pub(super) struct StatusArgs {
     pub server: ServerArg,
 }
 
+/// Test a program against the worker protocol.
+///
+/// It starts the program as a worker, over an inherited and over a named socket, plays the server,
+/// and prints one line per check: pass, FAIL or skip, what was expected, what came.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler conform hello.py                              a file of functions
+  ostler conform node worker.mjs                       any program
+  ostler conform --transport inherited -- sh worker.sh
+  ostler conform --function echo --payload '\"hi\"' -- ./worker --verbose
+
+What a worker does not announce is skipped. Give a slow call to see that calls overlap and that a
+cancel reaches one that runs. Ends with 1 when a check failed.")]
+pub(super) struct ConformArgs {
+    /// The function to call [default: the first that is announced]
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+
+    /// What to call it with, JSON or @FILE [default: what its schema needs]
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub payload: Option<OsString>,
+
+    /// A function that yields chunks [default: the first that says so]
+    #[arg(long, value_name = "NAME")]
+    pub stream_function: Option<String>,
+
+    /// What to call that one with
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub stream_payload: Option<OsString>,
+
+    /// A function that runs longer than the timeout unless it is cancelled
+    #[arg(long, value_name = "NAME")]
+    pub slow_function: Option<String>,
+
+    /// What to call that one with
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    pub slow_payload: Option<OsString>,
+
+    /// How the worker gets its stream
+    #[arg(long, value_enum, default_value = "both")]
+    pub transport: ConformTransport,
+
+    /// The profile that the worker is told to run in
+    #[arg(long, value_enum, default_value = "process")]
+    pub profile: ConformProfile,
+
+    /// How long the worker may take to become ready, to answer, to end
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout)]
+    pub timeout: Duration,
+
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// The program and its arguments, or one Python file of functions
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ConformProfile {
+    Process,
+    Thread,
+    Async,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ConformTransport {
+    Both,
+    Inherited,
+    Named,
+}
+
 /// Check what this machine, the configuration and the interpreters can do.
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArgs {
@@ -163,6 +293,17 @@ pub(super) struct StopArgs {
 
     #[command(flatten)]
     pub server: ServerArg,
+}
+
+/// Print the completions of a shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler completions bash > ~/.local/share/bash-completion/completions/ostler
+  ostler completions fish > ~/.config/fish/completions/ostler.fish")]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -5,10 +5,14 @@
 
 mod args;
 mod call;
+mod check;
 mod client;
+mod completions;
+mod conform;
 mod doctor;
 mod endpoint;
 mod exit;
+mod init;
 mod output;
 mod payload;
 mod problem;
@@ -35,11 +39,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Err(error) => return usage(&error),
     };
     let result = match args.command {
+        Command::Init(args) => init::run(&args),
+        Command::Check(args) => block_on(check::run(&args)),
         Command::Serve(args) => serve::run(&args),
         Command::Call(args) => block_on(call::run(&args)),
         Command::Status(args) => block_on(status::run(&args)),
+        Command::Conform(args) => block_on(conform::run(&args)),
         Command::Doctor(args) => block_on(doctor::run(&args)),
         Command::Stop(args) => block_on(stop::run(&args)),
+        Command::Completions(args) => completions::run(&args),
     };
     result.unwrap_or_else(|failure| failure.report())
 }

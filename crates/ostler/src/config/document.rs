@@ -1,14 +1,17 @@
 //! The file as a whole: its version, its sections, and what must agree between them.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::declared::Keys;
 use super::section::{Reading, Section, did_you_mean};
 use super::{Config, Invalid, Pool, PoolName, Problem, Server, Source, Surroundings};
+
+/// The version of the format that this program reads.
+const VERSION: u32 = 1;
 
 /// The most pools in one server.
 const POOLS_MAX: usize = 100;
@@ -17,35 +20,38 @@ const POOLS_MAX: usize = 100;
 pub fn read(source: &Source, around: &Surroundings<'_>) -> Result<Config, Invalid> {
     let document = parse(source)?;
     let reading = Reading::new(around);
-    let top = Section::new("the top level", 0..0, document.get_ref(), &reading);
-    version(&top);
-    let server = server_of(&top, &reading);
-    store_of(&top, &reading);
-    let pools = pools_of(&top, &reading, server.max_body);
-    check_default_pool(&top, &reading, &server, &pools);
+    let top = Section::top(document.get_ref(), &reading);
+    let (server, pools) = contents(&top);
     top.finish();
 
     let problems = reading.into_problems();
     if !problems.is_empty() {
         return Err(Invalid::new(source.clone(), problems));
     }
-    Ok(Config {
-        file: None,
-        root: around.root.to_owned(),
-        server,
-        pools: pools.into_values().flatten().collect(),
-    })
+    Ok(Config { file: None, root: around.root.to_owned(), server, pools })
 }
 
 pub(super) fn read_server(source: &Source, around: &Surroundings<'_>) -> Result<Server, Invalid> {
     let document = parse(source)?;
     let reading = Reading::new(around);
-    let top = Section::new("the top level", 0..0, document.get_ref(), &reading);
-    let server = server_of(&top, &reading);
+    let server = server_of(&Section::top(document.get_ref(), &reading));
     match reading.into_problems() {
         problems if problems.is_empty() => Ok(server),
         problems => Err(Invalid::new(source.clone(), problems)),
     }
+}
+
+/// Everything that may be written: what the readers ask of a file with one empty pool. What is
+/// wrong with that file does not matter here.
+pub(super) fn vocabulary() -> Keys {
+    let source = Source::new("", "[pools.any]");
+    let document = parse(&source).expect("this is TOML");
+    let around =
+        Surroundings { root: Path::new("/"), cores: 1, variable: &|_| None, exists: &|_| true };
+    let reading = Reading::new(&around);
+    let top = Section::top(document.get_ref(), &reading);
+    contents(&top);
+    top.finish()
 }
 
 /// The document, or everything that is not TOML in it. What the values mean is not judged before
@@ -63,87 +69,56 @@ fn parse(source: &Source) -> Result<Spanned<DeTable<'_>>, Invalid> {
     Err(Invalid::new(source.clone(), problems.collect()))
 }
 
+fn contents(top: &Section<'_>) -> (Server, Vec<Pool>) {
+    version(top);
+    let server = server_of(top);
+    // It has its place in the file; no setting of it is obeyed yet, so none is accepted.
+    top.key("store", "what survives a restart; it has no settings yet").table(|_| ());
+    let pools = pools_of(top, server.max_body);
+    check_default_pool(top, &server);
+    (server, pools)
+}
+
 fn version(top: &Section<'_>) {
-    match top.value("version").map(Spanned::get_ref) {
+    match top.key("version", "the version of this format").required().version(VERSION) {
+        Some(true) => {}
         None => top.blame("`version` is missing", "add the line `version = 1`"),
-        Some(DeValue::Integer(number)) if number.as_str() == "1" => {}
-        Some(_) => top.reading().note(
-            top.span_of("version"),
+        Some(false) => top.blame_key(
+            "version",
             "this version of the configuration is not known",
-            Some("write `version = 1`".to_owned()),
+            "write `version = 1`",
         ),
     }
 }
 
-fn server_of(top: &Section<'_>, reading: &Reading<'_>) -> Server {
-    let defaults = || Server::defaults(reading.around.root);
-    let section = table(top, "server", "[server]", reading);
-    section.map_or_else(defaults, Server::read)
+fn server_of(top: &Section<'_>) -> Server {
+    top.key("server", "where the server listens, and what holds for all pools").table(Server::read)
 }
 
-/// `[store]` has its place in the file; no setting of it is obeyed yet, so none is accepted.
-fn store_of(top: &Section<'_>, reading: &Reading<'_>) {
-    if let Some(section) = table(top, "store", "[store]", reading) {
-        section.finish();
-    }
-}
-
-/// The pools by their place in the file; `None` for one that could not be read.
-fn pools_of(
-    top: &Section<'_>,
-    reading: &Reading<'_>,
-    max_body: u64,
-) -> BTreeMap<usize, Option<Pool>> {
-    let Some(value) = top.value("pools") else {
+/// The pools in the order of the file, without those that could not be read.
+fn pools_of(top: &Section<'_>, max_body: u64) -> Vec<Pool> {
+    let key = top.key("pools", "the pools by their names").required();
+    let pools = key.tables(PoolName::RULE, 1..=POOLS_MAX, |name, section| {
+        Pool::read(section, pool_name(name, section), max_body)
+    });
+    if !top.has("pools") {
         top.blame(
             "there is no pool",
             "add a table such as [pools.hello] with `python = \"hello.py\"`",
         );
-        return BTreeMap::new();
-    };
-    let DeValue::Table(pools) = value.get_ref() else {
-        reading.note(
-            value.span(),
-            "`pools` must be a table of pools",
-            Some("write [pools.NAME]".to_owned()),
-        );
-        return BTreeMap::new();
-    };
-    if pools.is_empty() || pools.len() > POOLS_MAX {
-        reading.note(
-            value.span(),
-            format!("there must be between 1 and {POOLS_MAX} pools, not {}", pools.len()),
-            None,
-        );
     }
-    pools
-        .iter()
-        .map(|(name, value)| (name.span().start, pool_of(name, value, reading, max_body)))
-        .collect()
+    pools.into_iter().flatten().collect()
 }
 
-fn pool_of(
-    key: &Spanned<Cow<'_, str>>,
-    value: &Spanned<DeValue<'_>>,
-    reading: &Reading<'_>,
-    max_body: u64,
-) -> Option<Pool> {
-    let name = PoolName::parse(key.get_ref());
-    if name.is_none() {
-        reading.note(
-            key.span(),
+/// The rest of a pool is read under any name, so that its problems are seen too.
+fn pool_name(key: &Spanned<Cow<'_, str>>, section: &Section<'_>) -> PoolName {
+    PoolName::parse(key.get_ref()).unwrap_or_else(|| {
+        section.blame(
             format!("`{}` cannot be the name of a pool", key.get_ref()),
-            Some(name_help(key.get_ref())),
+            name_help(key.get_ref()),
         );
-    }
-    let title = format!("[pools.{}]", key.get_ref());
-    let DeValue::Table(table) = value.get_ref() else {
-        reading.note(value.span(), format!("{title} must be a table"), None);
-        return None;
-    };
-    // The rest is read under any name, so that its problems are seen too.
-    let name = name.unwrap_or_else(|| PoolName::of_file(Path::new("")));
-    Pool::read(Section::new(title, key.span(), table, reading), name, max_body)
+        PoolName::of_file(Path::new(""))
+    })
 }
 
 fn name_help(text: &str) -> String {
@@ -154,48 +129,21 @@ fn name_help(text: &str) -> String {
     }
 }
 
-fn check_default_pool(
-    top: &Section<'_>,
-    reading: &Reading<'_>,
-    server: &Server,
-    pools: &BTreeMap<usize, Option<Pool>>,
-) {
-    let Some(wanted) = &server.default_pool else {
+fn check_default_pool(top: &Section<'_>, server: &Server) {
+    let names = || {
+        let pools = top.value("pools")?.get_ref().as_table()?;
+        Some(pools.keys().map(|key| key.get_ref().as_ref()).collect::<Vec<&str>>())
+    };
+    let (Some(wanted), Some(names)) = (&server.default_pool, names()) else {
         return;
     };
-    let written = top.value("pools").map(Spanned::get_ref);
-    let names: Vec<&str> = written
-        .and_then(DeValue::as_table)
-        .map(|table| table.keys().map(|key| key.get_ref().as_ref()).collect())
-        .unwrap_or_default();
-    if pools.is_empty() || names.contains(&wanted.as_str()) {
+    if names.is_empty() || names.contains(&wanted.as_str()) {
         return;
     }
-    let span = top
-        .value("server")
-        .and_then(|server| server.get_ref().get("default_pool"))
-        .map_or(0..0, Spanned::span);
-    reading.note(
-        span,
+    let written = top.value("server").and_then(|server| server.get_ref().get("default_pool"));
+    top.reading().note(
+        written.map_or(0..0, Spanned::<DeValue<'_>>::span),
         format!("there is no pool `{wanted}`"),
         Some(did_you_mean(wanted, &names, "pools of this file")),
     );
-}
-
-fn table<'a>(
-    top: &Section<'a>,
-    key: &'static str,
-    title: &str,
-    reading: &'a Reading<'a>,
-) -> Option<Section<'a>> {
-    let value = top.value(key)?;
-    let DeValue::Table(table) = value.get_ref() else {
-        reading.note(
-            value.span(),
-            format!("`{key}` must be a table"),
-            Some(format!("write {title}")),
-        );
-        return None;
-    };
-    Some(Section::new(title, value.span(), table, reading))
 }

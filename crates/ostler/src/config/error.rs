@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::source::Source;
+use super::source::{Position, Source};
 use crate::text::one_line;
 
 /// Problems shown of one file; a file of garbage should not fill a terminal.
@@ -38,6 +38,11 @@ impl Invalid {
     /// Everything that is wrong, in the order of the file.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+
+    /// The same with the places where they begin.
+    pub fn places(&self) -> impl Iterator<Item = (Position, &Problem)> {
+        self.problems.iter().map(|problem| (self.source.position(problem.span.start), problem))
     }
 }
 

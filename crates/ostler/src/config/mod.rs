@@ -4,12 +4,21 @@
 //! the file comes out. Only [`load`] and [`discover`] touch the disk. Nothing here knows how a pool
 //! works; a setting is accepted only if something obeys it.
 
+mod bounds;
+mod declared;
 mod discover;
 mod document;
+mod environment;
 mod error;
+mod health;
+mod key;
 mod name;
 mod pool;
+mod profile;
 mod program;
+#[cfg(test)]
+mod reference;
+mod schema;
 mod section;
 mod server;
 mod source;
@@ -22,14 +31,19 @@ pub mod units;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use bounds::{Admission, Backoff, Queue, Request, Restart, Start};
+pub use declared::Choice;
 pub use discover::{CONFIG_FILE, DEFAULT_SOCKET, discover};
 pub use document::read;
 pub use error::{Invalid, LoadError, Problem};
+pub use health::{Check, Health, Heartbeat};
 pub use name::PoolName;
-pub use pool::{
-    Backoff, Containment, Pool, Queue, Request, Restart, SIZE_MAX, Start, WorkerSocket,
+pub use pool::{Containment, OnDisconnect, Pool, SIZE_MAX, Strategy, WorkerSocket};
+pub use profile::{
+    CapacityFrom, DEFAULT_CONCURRENCY, DEFAULT_THREADS, Profile, Sharing, ThreadSafety,
 };
 pub use program::{DEFAULT_INTERPRETER, Program};
+pub use schema::schema;
 pub use server::{BODY_CEILING, DEFAULT_LISTEN, Server, parse_listen};
 pub use source::{Position, Source};
 pub use suggest::nearest;

@@ -3,21 +3,27 @@
 use std::fmt;
 use std::path::Path;
 
-const LENGTH_MAX: usize = 63;
-/// Workers call the server itself by this name.
-const RESERVED: &str = "ostler";
+use super::declared::Names;
 
-/// A lower-case letter, then up to 62 letters, digits, `_` or `-`, and not `ostler`. It appears in
-/// paths, metrics and worker names, so it needs no escaping anywhere.
+const LENGTH_MAX: usize = 63;
+
+/// Workers call the server itself, and the program that embeds it, by these names.
+const RESERVED: &[&str] = &["ostler", "host"];
+
+/// A lower-case letter, then up to 62 letters, digits, `_` or `-`, and neither `ostler` nor `host`.
+/// It appears in paths, metrics and worker names, so it needs no escaping anywhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolName(String);
 
 impl PoolName {
+    /// The same as a regular expression.
+    pub(super) const RULE: Names = Names { pattern: "^[a-z][a-z0-9_-]{0,62}$", reserved: RESERVED };
+
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() <= LENGTH_MAX
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.chars().all(is_inner)
-            && text != RESERVED;
+            && !RESERVED.contains(&text);
         fits.then(|| Self(text.to_owned()))
     }
 
@@ -63,7 +69,9 @@ mod tests {
         for name in ["a", "py", "a-b_c9", &"x".repeat(63)] {
             assert!(PoolName::parse(name).is_some(), "{name}");
         }
-        for name in ["", "ostler", "9a", "-a", "_a", "Py", "a b", "a.b", "ä", &"x".repeat(64)] {
+        for name in
+            ["", "ostler", "host", "9a", "-a", "_a", "Py", "a b", "a.b", "ä", &"x".repeat(64)]
+        {
             assert!(PoolName::parse(name).is_none(), "{name}");
         }
     }

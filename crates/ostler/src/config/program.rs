@@ -25,41 +25,47 @@ impl Program {
     }
 
     pub(super) fn read(section: &Section<'_>) -> Option<Self> {
-        // Both are asked for, so that both are known keys whichever is used.
-        let python = section.value("python").map(|_| section.string("python"));
-        let command = section.value("command").map(|_| section.strings("command"));
-        let interpreter = section.string("interpreter");
-        match (python, command) {
-            (Some(_), Some(_)) => {
+        // All are asked for, so that all are known keys whichever is used.
+        let python = section.key("python", "a file of functions; the SDK is inside Ostler").text();
+        let interpreter = section
+            .key("interpreter", "what runs it, 3.9 or newer")
+            .or_text(DEFAULT_INTERPRETER)
+            .text();
+        let command = section
+            .key("command", "program and arguments of a worker that speaks the protocol")
+            .texts();
+        section.declare_either("python", "command");
+        match (section.has("python"), section.has("command")) {
+            (true, true) => {
                 section.blame(
                     format!("{} has both `python` and `command`", section.title()),
                     "keep the one that starts the workers",
                 );
                 None
             }
-            (None, None) => {
+            (false, false) => {
                 section.blame(
                     format!("{} does not say what to run", section.title()),
                     "add `python = \"file.py\"` or `command = [\"program\", \"argument\"]`",
                 );
                 None
             }
-            (Some(file), None) => Some(Self::Python {
-                file: python_file(section, file?),
+            (true, false) => Some(Self::Python {
+                file: python_file(section, python?),
                 interpreter: interpreter.map_or_else(
                     || DEFAULT_INTERPRETER.into(),
                     |text| executable(section, text.get_ref()),
                 ),
             }),
-            (None, Some(argv)) => {
-                if let Some(interpreter) = interpreter {
-                    section.reading().note(
-                        interpreter.span(),
+            (false, true) => {
+                if section.has("interpreter") {
+                    section.blame_key(
+                        "interpreter",
                         "`interpreter` has no meaning beside `command`",
-                        Some("make it the first word of `command`".to_owned()),
+                        "make it the first word of `command`",
                     );
                 }
-                command_line(section, argv?)
+                command_line(section, command?)
             }
         }
     }

@@ -41,30 +41,33 @@ impl Server {
         }
     }
 
-    pub(super) fn read(section: Section<'_>) -> Self {
+    pub(super) fn read(section: &Section<'_>) -> Self {
         let defaults = Self::defaults(section.reading().around.root);
-        let server = Self {
-            listen: listen(&section).unwrap_or(defaults.listen),
-            socket: socket(&section, defaults.socket),
-            max_body: section.size("max_body", defaults.max_body, KIB..=BODY_CEILING),
-            drain_timeout: section.duration(
-                "drain_timeout",
-                defaults.drain_timeout,
-                Duration::ZERO..=HOUR,
-            ),
-            default_pool: section.string("default_pool").map(toml::Spanned::into_inner),
-        };
-        section.finish();
-        server
+        Self {
+            listen: listen(section).unwrap_or(defaults.listen),
+            socket: socket(section, defaults.socket),
+            max_body: section
+                .key("max_body", "largest body of a request")
+                .size(defaults.max_body, KIB..=BODY_CEILING),
+            drain_timeout: section
+                .key("drain_timeout", "how long running calls may take after the first signal")
+                .duration(defaults.drain_timeout, Duration::ZERO..=HOUR),
+            default_pool: section
+                .key("default_pool", "the pool that is meant where none is named")
+                .usually("the first")
+                .text()
+                .map(toml::Spanned::into_inner),
+        }
     }
 }
 
 fn listen(section: &Section<'_>) -> Option<SocketAddr> {
-    let text = section.string("listen")?;
+    let key = section.key("listen", "address for HTTP; loopback only");
+    let text = key.or_text(&DEFAULT_LISTEN.to_string()).text()?;
     match parse_listen(text.get_ref()) {
         Ok(address) => Some(address),
         Err((message, help)) => {
-            section.reading().note(text.span(), message, Some(help));
+            section.blame_key("listen", message, help);
             None
         }
     }
@@ -90,14 +93,16 @@ pub fn parse_listen(text: &str) -> Result<SocketAddr, (String, String)> {
 }
 
 fn socket(section: &Section<'_>, default: PathBuf) -> PathBuf {
-    let around = section.reading().around;
-    let path = section.string("socket").map_or(default, |text| around.root.join(text.into_inner()));
+    let root = section.reading().around.root;
+    let about = "unix socket for clients of this user, mode 0600 in a directory of mode 0700";
+    let written = section.key("socket", about).or_text(DEFAULT_SOCKET).text();
+    let path = written.map_or(default, |text| root.join(text.into_inner()));
     let length = path.as_os_str().len();
     if length > SOCKET_PATH_MAX {
-        section.reading().note(
-            section.span_of("socket"),
+        section.blame_key(
+            "socket",
             format!("the socket's path has {length} bytes, the system allows {SOCKET_PATH_MAX}"),
-            Some("set `socket` in [server] to a shorter path".to_owned()),
+            "set `socket` in [server] to a shorter path",
         );
     }
     path

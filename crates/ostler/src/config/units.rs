@@ -26,6 +26,16 @@ const SIZE_UNITS: &[(&str, f64)] = &[
     ("GiB", 1_073_741_824.0),
 ];
 
+/// The units that a duration may carry.
+pub fn duration_units() -> impl Iterator<Item = &'static str> {
+    DURATION_UNITS.iter().map(|(name, _)| *name)
+}
+
+/// The units that a size may carry.
+pub fn size_units() -> impl Iterator<Item = &'static str> {
+    SIZE_UNITS.iter().map(|(name, _)| *name)
+}
+
 /// Longer than any timeout that makes sense; keeps `Instant + Duration` from overflowing.
 const LONGEST_SECONDS: f64 = 366.0 * 86_400.0;
 

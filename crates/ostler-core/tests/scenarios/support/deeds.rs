@@ -44,6 +44,11 @@ pub fn withdraw(request: u64, process: ProcessId) -> Command {
     Command::Cancel { request: RequestId(request), attempt: 1, process, withdraw: true }
 }
 
+/// The one behind has moved up.
+pub fn begin(request: u64, process: ProcessId) -> Command {
+    Command::Begin { request: RequestId(request), process }
+}
+
 pub fn resolve(request: u64, outcome: Outcome) -> Command {
     Command::Resolve { request: RequestId(request), outcome }
 }
@@ -92,6 +97,10 @@ pub fn kill(process: ProcessId) -> Command {
 
 pub fn ping(process: ProcessId) -> Command {
     Command::Ping { process }
+}
+
+pub fn check_health(process: ProcessId) -> Command {
+    Command::CheckHealth { process }
 }
 
 pub fn grant(lease: u64, places: &[ProcessId]) -> Command {

@@ -1,19 +1,21 @@
 //! The world around one pool, reduced to a script: it holds the time, tells the pool what
 //! happened, plays the store, and sorts what the pool orders into deeds, records and notices.
-//! After every single event the pool has to agree with itself.
+//! After every single event the pool has to agree with itself, and with what it said before.
 
 mod deeds;
+mod witness;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use ostler_core::{
-    Action, Answer, Backoff, Change, Command, Event, Exit, LeaseId, LeaseSpec, Notice, OrderId,
-    Phase, Pool, ProcessId, Ready, RecordId, Recording, RequestId, RequestSpec, Settings,
+    Action, Answer, Backoff, Change, Command, Counters, Event, Exit, LeaseId, LeaseSpec, Notice,
+    OrderId, Phase, Pool, ProcessId, Ready, RecordId, Recording, RequestId, RequestSpec, Settings,
     SpawnFailure, Status, Target, Time, WorkerId, WorkerView,
 };
 
 pub use deeds::*;
+use witness::Witness;
 
 /// A deadline that no scenario reaches by accident.
 pub const FAR: Time = Time::from_nanos(3_600_000_000_000);
@@ -21,12 +23,16 @@ pub const FAR: Time = Time::from_nanos(3_600_000_000_000);
 /// A process that can do all that the protocol knows.
 pub const READY: Ready = Ready { capacity: None, heartbeat: true, gives_back: true };
 
-pub fn secs(n: u64) -> Duration {
+pub const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-pub fn ms(n: u64) -> Duration {
+pub const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
+}
+
+pub fn ids(requests: &[u64]) -> Vec<RequestId> {
+    requests.iter().copied().map(RequestId).collect()
 }
 
 /// The `generation`-th process of a worker.
@@ -34,11 +40,11 @@ pub fn p(worker: u64, generation: u32) -> ProcessId {
     ProcessId { worker: WorkerId(worker), generation }
 }
 
-/// The defaults without pings and without chance.
+/// The defaults without pings, without checks and without chance.
 pub fn calm(size: u32) -> Settings {
     let settings = Settings::of_size(size);
     let backoff = Backoff { jitter: 0.0, ..settings.backoff };
-    Settings { heartbeat: None, backoff, ..settings }
+    Settings { heartbeat: None, checkup: None, backoff, ..settings }
 }
 
 /// How the store takes what it is given.
@@ -55,10 +61,13 @@ pub struct Stage {
     pub store: Store,
     /// Whether processes answer pings.
     pub pongs: bool,
+    /// Whether they answer checks by themselves, and well.
+    pub well: bool,
     deeds: Vec<Command>,
     records: Vec<(RecordId, Change)>,
     notices: Vec<Notice>,
     orders: u64,
+    witness: Witness,
 }
 
 impl Stage {
@@ -68,10 +77,12 @@ impl Stage {
             now: Time::ZERO,
             store: Store::Answers(Recording::Stored),
             pongs: true,
+            well: false,
             deeds: Vec::new(),
             records: Vec::new(),
             notices: Vec::new(),
             orders: 0,
+            witness: Witness::default(),
         }
     }
 
@@ -103,8 +114,10 @@ impl Stage {
                 panic!("after {what}: {disagreement}");
             }
             for command in out {
+                self.witness.hear(self.now, &command);
                 events.extend(self.sort_in(command));
             }
+            self.witness.compare(&self.pool);
         }
     }
 
@@ -123,6 +136,9 @@ impl Stage {
                 }
             }
             Command::Ping { process } if self.pongs => Some(Event::ProcessHeard { process }),
+            Command::CheckHealth { process } if self.well => {
+                Some(Event::HealthReported { process, well: true })
+            }
             command => {
                 self.deeds.push(command);
                 None
@@ -173,13 +189,7 @@ impl Stage {
     }
 
     pub fn arrive_as(&mut self, id: u64, shape: impl FnOnce(&mut RequestSpec)) {
-        let mut spec = RequestSpec {
-            deadline: FAR,
-            priority: 0,
-            owner: 0,
-            idempotent: false,
-            target: Target::Any,
-        };
+        let mut spec = RequestSpec { fingerprint: id, ..RequestSpec::until(FAR) };
         shape(&mut spec);
         self.feed(Event::RequestArrived { request: RequestId(id), spec });
     }
@@ -190,6 +200,11 @@ impl Stage {
 
     pub fn arrive_for(&mut self, id: u64, target: Target) {
         self.arrive_as(id, |spec| spec.target = target);
+    }
+
+    /// A call that those requests made and wait for.
+    pub fn arrive_from(&mut self, id: u64, ancestors: &[u64]) {
+        self.arrive_as(id, |spec| spec.ancestors = ids(ancestors));
     }
 
     pub fn cancel(&mut self, id: u64) {
@@ -213,6 +228,19 @@ impl Stage {
 
     pub fn become_ready(&mut self, process: ProcessId) {
         self.feed(Event::ProcessReady { process, ready: READY });
+    }
+
+    pub fn become_ready_for(&mut self, capacity: Option<u32>, process: ProcessId) {
+        self.feed(Event::ProcessReady { process, ready: Ready { capacity, ..READY } });
+    }
+
+    /// The answer to a check.
+    pub fn report(&mut self, process: ProcessId, well: bool) {
+        self.feed(Event::HealthReported { process, well });
+    }
+
+    pub fn taint(&mut self, process: ProcessId) {
+        self.feed(Event::ProcessTainted { process });
     }
 
     pub fn exit(&mut self, process: ProcessId, exit: Exit) {
@@ -310,6 +338,10 @@ impl Stage {
     }
 
     pub fn stale(&self) -> u64 {
-        self.pool.view(self.now).counters.stale
+        self.counters().stale
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.pool.view(self.now).counters
     }
 }

@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use super::Check;
 use crate::cli::args::ConfigArg;
 use crate::cli::endpoint::config_file;
-use crate::config::{self, Config, DEFAULT_SOCKET};
+use crate::config::{self, Config, DEFAULT_SOCKET, Pool};
 
 /// The checks, and the configuration for those that depend on it.
 pub(super) fn checks(arg: &ConfigArg, here: &Path) -> (Option<Config>, Vec<Check>) {
@@ -19,7 +19,8 @@ pub(super) fn checks(arg: &ConfigArg, here: &Path) -> (Option<Config>, Vec<Check
     match config::load(&file) {
         Ok(config) => {
             let found = format!("{} is valid, pools: {}", file.display(), config.pools.len());
-            let checks = vec![Check::ok("configuration", found), socket(&config.server.socket)];
+            let mut checks = vec![Check::ok("configuration", found), socket(&config.server.socket)];
+            checks.extend(unwatched(&config));
             (Some(config), checks)
         }
         Err(error) => {
@@ -27,6 +28,23 @@ pub(super) fn checks(arg: &ConfigArg, here: &Path) -> (Option<Config>, Vec<Check
             (None, vec![check])
         }
     }
+}
+
+/// Pools that nobody watches: a worker that hangs stays in service.
+fn unwatched(config: &Config) -> Option<Check> {
+    let blind = |pool: &&Pool| {
+        let health = &pool.health;
+        health.check.is_none() && health.heartbeat.is_none_or(|heartbeat| heartbeat.independent)
+    };
+    let pools: Vec<&str> =
+        config.pools.iter().filter(blind).map(|pool| pool.name.as_str()).collect();
+    (!pools.is_empty()).then(|| {
+        Check::warning(
+            "health",
+            format!("nothing replaces a worker that hangs in: {}", pools.join(", ")),
+            "switch on `heartbeat` or `check` of the pool",
+        )
+    })
 }
 
 /// Whoever can write to the socket's directory can pose as the server.
@@ -59,6 +77,18 @@ mod tests {
     use super::super::Verdict;
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_pool_that_nobody_watches_is_a_warning() {
+        let mut config = Config::of_python_file(Path::new("w.py"), Path::new("/srv"), 1);
+        assert_eq!(unwatched(&config), None);
+        config.pools[0].health.check = None;
+        assert_eq!(unwatched(&config), None, "heartbeats find it");
+        config.pools[0].health.heartbeat = None;
+        let warning = unwatched(&config).expect("a warning");
+        assert_eq!(warning.verdict, Verdict::Warning);
+        assert!(warning.found.ends_with("hangs in: w"), "{warning:?}");
+    }
 
     #[test]
     fn a_directory_that_others_can_write_is_a_problem() {

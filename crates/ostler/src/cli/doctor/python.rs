@@ -1,13 +1,13 @@
 //! The interpreters of the pools: there, recent enough, free-threaded or not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Check;
-use crate::config::{Config, DEFAULT_INTERPRETER, Program};
+use crate::config::{Config, DEFAULT_INTERPRETER, Profile, Program};
 
 /// The oldest version that the Python library supports.
 const OLDEST: (u32, u32) = (3, 9);
@@ -22,22 +22,25 @@ const QUESTION: &str = "import sys, sysconfig; v = sys.version_info; \
 pub(super) fn checks(config: Option<&Config>) -> Vec<Check> {
     let interpreters = interpreters(config);
     let commands = commands(config);
-    let pythons = interpreters.iter().map(|path| python(path));
+    let pythons = interpreters.iter().map(|(path, threaded)| python(path, threaded));
     pythons.chain(commands.iter().map(|program| command(program))).collect()
 }
 
-/// Each interpreter once. Without a configuration, the default one: it is what `serve` would use.
-fn interpreters(config: Option<&Config>) -> BTreeSet<PathBuf> {
+/// Each interpreter once, with the pools that run threads in it. Without a configuration, the
+/// default one: it is what `serve` would use.
+fn interpreters(config: Option<&Config>) -> BTreeMap<PathBuf, Vec<&str>> {
     let Some(config) = config else {
-        return [DEFAULT_INTERPRETER.into()].into();
+        return [(DEFAULT_INTERPRETER.into(), Vec::new())].into();
     };
-    let programs = config.pools.iter().map(|pool| &pool.program);
-    programs
-        .filter_map(|program| match program {
-            Program::Python { interpreter, .. } => Some(interpreter.clone()),
-            Program::Command { .. } => None,
-        })
-        .collect()
+    let mut found: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
+    for pool in &config.pools {
+        let Program::Python { interpreter, .. } = &pool.program else { continue };
+        let threaded = found.entry(interpreter.clone()).or_default();
+        if pool.sharing.profile == Profile::Thread {
+            threaded.push(pool.name.as_str());
+        }
+    }
+    found
 }
 
 fn commands(config: Option<&Config>) -> BTreeSet<String> {
@@ -50,11 +53,11 @@ fn commands(config: Option<&Config>) -> BTreeSet<String> {
         .collect()
 }
 
-fn python(interpreter: &Path) -> Check {
-    judge(interpreter, ask(interpreter))
+fn python(interpreter: &Path, threaded: &[&str]) -> Check {
+    judge(interpreter, threaded, ask(interpreter))
 }
 
-fn judge(interpreter: &Path, answer: Result<String, String>) -> Check {
+fn judge(interpreter: &Path, threaded: &[&str], answer: Result<String, String>) -> Check {
     let name = "python";
     let shown = interpreter.display();
     let advice = "install Python 3.9 or newer, or set `interpreter` of the pool";
@@ -66,14 +69,23 @@ fn judge(interpreter: &Path, answer: Result<String, String>) -> Check {
     let &[major, minor, micro, free_threaded] = &numbers[..] else {
         return Check::problem(name, format!("{shown} did not tell its version"), advice);
     };
-    let threads = match free_threaded {
-        0 => "with the global lock",
-        _ => "free-threaded",
-    };
-    let found = format!("{shown} is {major}.{minor}.{micro}, {threads}");
+    let lock = lock(free_threaded != 0, threaded);
+    let found = format!("{shown} is {major}.{minor}.{micro}, {lock}");
     match (major, minor) >= OLDEST {
         true => Check::ok(name, found),
         false => Check::problem(name, found, advice),
+    }
+}
+
+/// Whether the interpreter lets threads run side by side, and what that means for these pools.
+fn lock(free_threaded: bool, threaded: &[&str]) -> String {
+    let (kind, meaning) = match free_threaded {
+        true => ("free-threaded", "run side by side"),
+        false => ("with the global lock", "take turns while they compute in Python"),
+    };
+    match threaded {
+        [] => kind.to_owned(),
+        pools => format!("{kind}: the threads of {} {meaning}", pools.join(", ")),
     }
 }
 
@@ -141,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_interpreter_is_judged_by_what_it_says() {
-        let judge = |answer: &str| judge(Path::new("python"), Ok(answer.to_owned()));
+        let judge = |answer: &str| judge(Path::new("python"), &[], Ok(answer.to_owned()));
         assert_eq!(judge("3 8 20 0\n").verdict, Verdict::Problem);
         assert_eq!(judge("3 9 0 0\n").verdict, Verdict::Ok);
         assert_eq!(judge("3 14 0 1\n").found, "python is 3.14.0, free-threaded");
@@ -150,12 +162,22 @@ mod tests {
 
     #[test]
     fn an_interpreter_that_does_not_run_is_a_problem() {
-        let broken = python(Path::new("/bin/false"));
+        let broken = python(Path::new("/bin/false"), &[]);
         assert_eq!(broken.verdict, Verdict::Problem);
         assert!(broken.found.contains("ended with"), "{broken:?}");
-        let missing = python(Path::new("/no/such/python"));
+        let missing = python(Path::new("/no/such/python"), &[]);
         assert_eq!(missing.verdict, Verdict::Problem);
         assert!(missing.found.contains("cannot be started"), "{missing:?}");
+    }
+
+    #[test]
+    fn pools_with_threads_are_told_what_their_interpreter_does_with_them() {
+        let found = |answer: &str| {
+            let answer = Ok(answer.to_owned());
+            judge(Path::new("python"), &["a", "b"], answer).found
+        };
+        assert!(found("3 14 0 1").ends_with("free-threaded: the threads of a, b run side by side"));
+        assert!(found("3 14 0 0").contains("the threads of a, b take turns"));
     }
 
     #[test]

@@ -1,0 +1,225 @@
+//! Calls that workers make while they work on a request: to functions of a pool, or of the program
+//! that embeds the pools. The deadline is that of the request which waits; when that one ends, for
+//! whatever reason, the call is called off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ostler_core::{Started, Time};
+use ostler_proto::{Body, Call as WorkerCall, JsonText};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::directory::{HostCall, HostError};
+use crate::driver::Driver;
+use crate::exchange::Exchange;
+use crate::failure::{CallError, Failure, Refused};
+use crate::link::Link;
+use crate::running::Call;
+
+/// The pool name under which the functions of the embedding program are called.
+const HOST: &str = "host";
+/// Kept for operations on sessions and jobs.
+const OWN: &str = "ostler";
+/// Calls that one process may have open at a time.
+const OPEN_MAX: usize = 1_000;
+/// Requests that may wait for one another in a row.
+const DEPTH_MAX: usize = 16;
+
+/// Tells the calls of a request that it has ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Leash(watch::Sender<bool>);
+
+impl Default for Leash {
+    fn default() -> Self {
+        Leash(watch::Sender::new(false))
+    }
+}
+
+impl Leash {
+    pub fn cut(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn is_cut(&self) {
+        let mut cut = self.0.subscribe();
+        drop(cut.wait_for(|cut| *cut).await);
+    }
+}
+
+pub(crate) async fn serve(driver: Arc<Driver>, link: Arc<Link>, call: WorkerCall) {
+    let _open = Open::count(link.callbacks());
+    let outcome = answer(&driver, &link, &call).await.map_err(|error| error.spell());
+    driver.report_all(&mut link.answer_call(&call, outcome));
+}
+
+/// One more call is open, as long as this is kept.
+struct Open<'a>(&'a AtomicUsize);
+
+impl<'a> Open<'a> {
+    fn count(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Open(calls)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Why a call got no result.
+enum Denied {
+    Call(CallError),
+    Host(HostError),
+    NotAvailable,
+    TooMany,
+}
+
+impl<E: Into<CallError>> From<E> for Denied {
+    fn from(error: E) -> Self {
+        Denied::Call(error.into())
+    }
+}
+
+impl Denied {
+    /// As a problem of the HTTP API.
+    fn spell(self) -> JsonText {
+        let (code, detail, retryable) = match &self {
+            Denied::Call(error) => {
+                let known = error.known();
+                (known.code.to_owned(), error.to_string(), known.retryable)
+            }
+            Denied::Host(error) => (error.code.clone(), error.message.clone(), error.retryable),
+            Denied::NotAvailable => {
+                let detail = format!("the pool name `{OWN}` is reserved, and nothing is there yet");
+                ("not_available".to_owned(), detail, false)
+            }
+            Denied::TooMany => {
+                let detail = format!("more than {OPEN_MAX} calls of one worker are open");
+                ("too_many_calls".to_owned(), detail, true)
+            }
+        };
+        let mut problem = match self {
+            Denied::Call(error) => error.details(true),
+            _ => serde_json::Map::new(),
+        };
+        problem.insert("code".to_owned(), code.into());
+        problem.insert("detail".to_owned(), detail.into());
+        problem.insert("retryable".to_owned(), retryable.into());
+        let text = Value::Object(problem).to_string();
+        JsonText::parse(&text).expect("a JSON value is spelled as JSON")
+    }
+}
+
+async fn answer(driver: &Arc<Driver>, link: &Link, call: &WorkerCall) -> Result<Body, Denied> {
+    if link.callbacks().load(Ordering::Relaxed) > OPEN_MAX {
+        return Err(Denied::TooMany);
+    }
+    let (parent, leash) = match call.request {
+        None => (None, Leash::default()),
+        Some(wire_id) => match link.caller(wire_id) {
+            Some((parent, leash)) => (Some(parent), leash),
+            // It ended while this call was on its way.
+            None => return Err(cancelled().into()),
+        },
+    };
+    let deadline = deadline(driver, call, parent.as_deref());
+    let time_left = deadline.since(driver.clock.now());
+    let called = async {
+        match call.pool.as_str() {
+            OWN => Err(Denied::NotAvailable),
+            HOST => call_host(driver, link, call, parent.as_deref(), time_left).await,
+            _ => call_pool(driver, call, parent.as_deref(), time_left).await,
+        }
+    };
+    tokio::select! {
+        result = called => result,
+        () = leash.is_cut() => Err(cancelled().into()),
+    }
+}
+
+fn cancelled() -> Failure {
+    Failure::Cancelled { started: Started::Unknown }
+}
+
+/// What the worker asks for, and never later than the request that waits.
+fn deadline(driver: &Driver, call: &WorkerCall, parent: Option<&Exchange>) -> Time {
+    let asked = call.deadline_ms.map(|ms| Duration::from_millis(u64::from(ms.get())));
+    let own = driver.clock.now().after(asked.unwrap_or(driver.request_timeout));
+    parent.map_or(own, |parent| parent.deadline.min(own))
+}
+
+async fn call_host(
+    driver: &Driver,
+    link: &Link,
+    call: &WorkerCall,
+    parent: Option<&Exchange>,
+    time_left: Duration,
+) -> Result<Body, Denied> {
+    let Some(function) = driver.directory.host_function(&call.function) else {
+        return Err(Refused::FunctionNotFound {
+            pool: HOST.to_owned(),
+            function: call.function.clone(),
+            known: driver.directory.host_functions(),
+        }
+        .into());
+    };
+    let host_call = HostCall {
+        function: call.function.clone(),
+        body: call.body.clone(),
+        pool: driver.launcher.pool().into(),
+        worker: Arc::clone(&link.name),
+        request: parent.map(|parent| driver.name_of(parent)),
+        time_left,
+    };
+    match tokio::time::timeout(time_left, function(host_call)).await {
+        Ok(result) => result.map_err(Denied::Host),
+        Err(_) => Err(Failure::TimedOut {
+            phase: ostler_core::Waiting::Worker,
+            started: Started::Yes,
+            condition: None,
+        }
+        .into()),
+    }
+}
+
+async fn call_pool(
+    driver: &Driver,
+    call: &WorkerCall,
+    parent: Option<&Exchange>,
+    time_left: Duration,
+) -> Result<Body, Denied> {
+    let pool = driver.directory.pool(&call.pool).ok_or_else(|| Refused::PoolNotFound {
+        pool: call.pool.clone(),
+        known: driver.directory.pools(),
+    })?;
+    let mut lineage = parent.and_then(|parent| parent.details.as_ref()).map(|d| d.lineage.clone());
+    if let Some(parent) = parent {
+        lineage.get_or_insert_default().push((driver.number, parent.id));
+    }
+    let lineage = lineage.unwrap_or_default();
+    if lineage.len() > DEPTH_MAX {
+        return Err(Refused::NestedTooDeep { limit: DEPTH_MAX }.into());
+    }
+    if call.body.len() as u64 > pool.max_body() {
+        let why = format!("it is larger than max_body of pool `{}`", call.pool);
+        return Err(Refused::Unsendable { why }.into());
+    }
+    let traceparent = parent.and_then(|parent| parent.details.as_ref()?.traceparent.clone());
+    let nested = Call {
+        function: call.function.clone(),
+        body: call.body.clone(),
+        timeout: Some(time_left),
+        priority: parent.map_or(0, |parent| parent.priority),
+        owner: parent.map_or(0, |parent| parent.owner),
+        traceparent,
+        ..Call::default()
+    };
+    let running = pool.call_within(nested, lineage);
+    // The pool is not to be kept alive by what its own workers wait for.
+    drop(pool);
+    Ok(running.result().await?.body)
+}

@@ -1,0 +1,403 @@
+//! What a pool remembers and tells: ended requests, counts, its workers' histories, events. The
+//! driver writes it under its lock; nothing is decided by it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ostler_core::{
+    Change, Exit, IdMap, Notice, Phase, PhaseReason, ProcessId, RecordId, RequestId, Time, WorkerId,
+};
+use ostler_proto::Metric;
+
+use crate::clock::Clock;
+use crate::dossier::{Dossier, PhaseStep};
+use crate::events::{EventDraft, EventKind, EventLog, reason};
+use crate::link::Link;
+use crate::output::{Output, OutputSettings};
+use crate::record::{Register, RequestRecord, RequestState};
+use crate::tally::{OK, Tally};
+
+/// Workers whose dossiers are kept after their end.
+const BURIED_KEPT: usize = 64;
+/// Series of the workers' own metrics.
+const METRICS_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Chronicle {
+    pool: Arc<str>,
+    clock: Clock,
+    log: Arc<EventLog>,
+    output: OutputSettings,
+    pub register: Register,
+    pub tally: Tally,
+    pub dossiers: BTreeMap<WorkerId, Dossier>,
+    /// Requests without an end whose callers gave them an id.
+    pub named: HashMap<Arc<str>, RequestId>,
+    /// What workers measured themselves, the last of each series.
+    pub metrics: BTreeMap<MetricKey, f64>,
+    pub metrics_dropped: u64,
+    /// How each process that is being cleared ended.
+    exits: IdMap<WorkerId, (ProcessId, Exit)>,
+}
+
+/// A series: its name and its labels.
+pub type MetricKey = (String, BTreeMap<String, String>);
+
+impl Chronicle {
+    pub fn new(
+        pool: &str,
+        clock: Clock,
+        log: Arc<EventLog>,
+        output: OutputSettings,
+        kept: usize,
+    ) -> Self {
+        Chronicle {
+            pool: pool.into(),
+            clock,
+            log,
+            output,
+            register: Register::new(kept),
+            tally: Tally::default(),
+            dossiers: BTreeMap::new(),
+            named: HashMap::new(),
+            metrics: BTreeMap::new(),
+            metrics_dropped: 0,
+            exits: IdMap::default(),
+        }
+    }
+
+    pub fn log(&self) -> &Arc<EventLog> {
+        &self.log
+    }
+
+    fn draft(&self, kind: EventKind) -> EventDraft {
+        EventDraft::new(kind, &self.pool)
+    }
+
+    fn about(&self, kind: EventKind, process: ProcessId) -> EventDraft {
+        let draft = self.draft(kind).generation(process.generation);
+        match self.dossiers.get(&process.worker) {
+            Some(dossier) => draft.worker(&dossier.name),
+            None => draft,
+        }
+    }
+
+    pub fn dossier(&mut self, worker: WorkerId) -> &mut Dossier {
+        let (pool, clock, output) = (&self.pool, self.clock, self.output);
+        self.dossiers.entry(worker).or_insert_with(|| {
+            let name: Arc<str> = format!("{pool}-{}", worker.0).into();
+            let now = clock.timestamp(clock.now());
+            Dossier::new(Arc::clone(&name), Output::new(name, output), now)
+        })
+    }
+
+    /// A change of status was stored.
+    pub fn record(&mut self, now: Time, record: RecordId, change: Change) {
+        let at = self.clock.timestamp(now);
+        self.dossier(record.worker).note_status(record, change, at);
+        self.tally.note_status(change.from, change.to);
+        if change.to.terminal() && self.dossiers.len() > BURIED_KEPT {
+            self.forget_the_first_buried();
+        }
+    }
+
+    fn forget_the_first_buried(&mut self) {
+        let ended = |dossier: &Dossier| {
+            dossier.statuses.back().is_some_and(|step| step.change.to.terminal())
+        };
+        let buried = self.dossiers.iter().filter(|(_, dossier)| ended(dossier));
+        let buried: Vec<WorkerId> = buried.map(|(id, _)| *id).collect();
+        if buried.len() > BURIED_KEPT {
+            self.dossiers.remove(&buried[0]);
+        }
+    }
+
+    /// A request has ended. `name`: as its caller knows it.
+    pub fn ended(&mut self, end: Ended, name: impl FnOnce() -> Arc<str>) {
+        let Ended { record, cancelled_by } = end;
+        if let Some(id) = &record.id
+            && self.named.get(id) == Some(&record.number)
+        {
+            self.named.remove(id);
+        }
+        let outcome = record.code.unwrap_or(OK);
+        self.tally.note_outcome(outcome);
+        let (began, ended) = (record.began(), record.ended());
+        if let Some(began) = began {
+            self.tally.note_queue_wait(began.since(record.arrived));
+        }
+        if record.state == RequestState::Complete
+            && let (Some(began), Some(ended)) = (record.last_began(), ended)
+        {
+            self.tally.note_service(ended.since(began));
+        }
+        if record.chunks > 0 {
+            self.tally.note_chunks(record.chunks);
+        }
+        if record.state != RequestState::Complete || self.log.wants_requests() {
+            self.log.publish(self.end_event(&record, cancelled_by, name()));
+        }
+        self.register.keep(record);
+    }
+
+    fn end_event(
+        &self,
+        record: &RequestRecord,
+        cancelled_by: CancelledBy,
+        name: Arc<str>,
+    ) -> EventDraft {
+        let (kind, reason) = match (record.state, record.code) {
+            (RequestState::Cancelled, _) => {
+                (EventKind::RequestCancelled, Some(cancelled_by.name()))
+            }
+            (RequestState::Error, Some(code))
+                if EventKind::RequestFailed.reasons().contains(&code) =>
+            {
+                (EventKind::RequestFailed, Some(code))
+            }
+            // Also where a worker turned it away: nothing ran.
+            (_, Some(code)) => (EventKind::RequestRejected, Some(code)),
+            (_, None) => (EventKind::RequestCompleted, None),
+        };
+        let took = record.ended().map_or(Duration::ZERO, |ended| ended.since(record.arrived));
+        let mut draft = self.draft(kind).request(&*name).seconds(took.as_secs_f64());
+        if let Some(worker) = &record.worker {
+            draft = draft.worker(worker);
+        }
+        if let Some(reason) = reason {
+            draft = draft.reason(reason);
+        }
+        draft.detail("function", &*record.function)
+    }
+
+    /// Credits a worker with how one of its requests ended.
+    pub fn credit(&mut self, worker: WorkerId, outcome: &'static str) {
+        if let Some(dossier) = self.dossiers.get_mut(&worker) {
+            dossier.outcomes.note(outcome);
+        }
+    }
+
+    pub fn progress(&self, link: &Link, name: Arc<str>, progress: &str) {
+        if self.log.wants_requests() {
+            let value = serde_json::from_str(progress).unwrap_or(serde_json::Value::Null);
+            let draft = self.about(EventKind::RequestProgress, link.process);
+            self.log.publish(draft.request(&*name).detail("progress", value));
+        }
+    }
+
+    pub fn metric(&mut self, metric: Metric) {
+        let key = (metric.name, metric.labels);
+        if self.metrics.len() >= METRICS_MAX && !self.metrics.contains_key(&key) {
+            self.metrics_dropped += 1;
+            return;
+        }
+        self.metrics.insert(key, metric.value);
+    }
+
+    /// Tells of what the core noticed. `link`: that of the process it concerns.
+    pub fn notice(&mut self, now: Time, notice: &Notice, link: Option<&Arc<Link>>) {
+        match notice {
+            Notice::PhaseChanged { process, from, to, reason, after } => {
+                self.phase(now, *process, (*from, *to), *reason, *after);
+            }
+            Notice::StatusChanged { worker, change } => self.status(*worker, *change),
+            Notice::Crashed { process, exit } => self.crash(*process, *exit, link),
+            Notice::Unresponsive { process } => {
+                let draft = self.about(EventKind::WorkerUnresponsive, *process);
+                self.log.publish(draft.reason("heartbeat_missed"));
+            }
+            Notice::HeartbeatMissed { .. } => self.tally.note_heartbeat_missed(),
+            Notice::Checked { result, .. } => {
+                self.tally.note_check(*result, link.map(|link| link.since_check(now)));
+            }
+            Notice::RestartDelayed { worker, delay } => {
+                let name = Arc::clone(&self.dossier(*worker).name);
+                let draft = self.draft(EventKind::WorkerRestartDelayed).worker(&name);
+                let draft = draft.reason("backoff");
+                self.log.publish(draft.detail("delay_seconds", delay.as_secs_f64()));
+            }
+            Notice::BreakerOpened { .. } => {
+                let draft = self.draft(EventKind::PoolFailed);
+                self.log.publish(draft.reason("restart_budget_spent"));
+            }
+            Notice::BreakerClosed => self.log.publish(self.draft(EventKind::PoolRecovered)),
+            Notice::FirstReady => self.log.publish(self.draft(EventKind::PoolReady)),
+            Notice::AllReady => self.log.publish(self.draft(EventKind::PoolAllReady)),
+            // Told by what follows from them, or by the driver, which knows the request.
+            Notice::Stopping { .. }
+            | Notice::StaleDropped { .. }
+            | Notice::Retried { .. }
+            | Notice::Quarantined { .. } => {}
+        }
+    }
+
+    pub fn retried(&self, name: Arc<str>, lost: bool) {
+        let reason = if lost { "worker_lost" } else { "retryable_error" };
+        self.log.publish(self.draft(EventKind::RequestRetried).request(&*name).reason(reason));
+    }
+
+    pub fn draining(&self) {
+        self.log.publish(self.draft(EventKind::PoolDraining).reason("shutdown"));
+    }
+
+    pub fn stopped(&self) {
+        self.log.publish(self.draft(EventKind::PoolStopped));
+    }
+
+    fn phase(
+        &mut self,
+        now: Time,
+        process: ProcessId,
+        (from, to): (Option<Phase>, Phase),
+        reason: PhaseReason,
+        after: Duration,
+    ) {
+        self.tally.note_phase(from, to, after);
+        let flip = matches!(reason, PhaseReason::Filled | PhaseReason::Freed);
+        if flip && !self.log.wants_requests() {
+            self.dossier(process.worker).flips += 1;
+            return;
+        }
+        let step = PhaseStep {
+            generation: process.generation,
+            from,
+            to,
+            reason,
+            at: self.clock.timestamp(now),
+            seconds: after.as_secs_f64(),
+        };
+        self.dossier(process.worker).note_phase(step);
+        if let Some(draft) = self.phase_event(process, step) {
+            self.log.publish(draft);
+        }
+    }
+
+    fn phase_event(&self, process: ProcessId, step: PhaseStep) -> Option<EventDraft> {
+        let kind = match (step.reason, step.to) {
+            (PhaseReason::Spawned, _) => EventKind::WorkerSpawned,
+            (PhaseReason::Ready, _) => EventKind::WorkerReady,
+            (PhaseReason::Filled, _) => EventKind::WorkerBusy,
+            (PhaseReason::Freed, _) => EventKind::WorkerIdle,
+            (PhaseReason::HeartbeatMissed | PhaseReason::CheckFailed, _) => {
+                EventKind::WorkerDegraded
+            }
+            (PhaseReason::Heard | PhaseReason::CheckPassed, _) => EventKind::WorkerRecovered,
+            (PhaseReason::Stopped(_), _) => EventKind::WorkerStopping,
+            // Its end is told when it has been cleared, with all that is known by then.
+            (PhaseReason::Exited | PhaseReason::SpawnFailed, _) => return None,
+        };
+        let draft = self.about(kind, process).moved(step.from.map(phase_name), phase_name(step.to));
+        let draft = draft.seconds(step.seconds);
+        Some(match step.reason {
+            PhaseReason::Spawned if process.generation == 1 => draft.reason("first"),
+            PhaseReason::Spawned => draft.reason("restart"),
+            PhaseReason::HeartbeatMissed
+            | PhaseReason::CheckFailed
+            | PhaseReason::Heard
+            | PhaseReason::CheckPassed
+            | PhaseReason::Stopped(_) => draft.reason(reason::of_phase(step.reason)),
+            _ => draft,
+        })
+    }
+
+    fn status(&mut self, worker: WorkerId, change: Change) {
+        let name = Arc::clone(&self.dossier(worker).name);
+        let draft = self.draft(EventKind::WorkerTransition).worker(&name);
+        let draft = draft.moved(change.from.map(|from| from.name()), change.to.name());
+        self.log.publish(draft.reason(change.trigger.name()));
+    }
+
+    fn crash(&mut self, process: ProcessId, exit: Exit, link: Option<&Arc<Link>>) {
+        self.exits.insert(process.worker, (process, exit));
+        let mut draft = self.about(EventKind::WorkerCrashed, process).reason(reason::of_exit(exit));
+        match exit {
+            Exit::Code(code) => draft = draft.detail("code", code),
+            Exit::Signal(signal) => {
+                draft = draft.detail("signal", crate::failure::signal_name(signal));
+            }
+            Exit::OutOfMemory | Exit::Unknown => {}
+        }
+        if let Some(link) = link {
+            let stderr = link.last_words(10);
+            draft = draft.detail("pid", link.pid).detail("stderr", stderr);
+            if let Some(condition) = link.condition() {
+                draft = draft.detail("process_state", condition.name());
+            }
+        }
+        self.log.publish(draft);
+    }
+
+    /// Nothing is left of a process.
+    pub fn cleared(&mut self, process: ProcessId, usage: Option<EndOfProcess>) {
+        let planned = self.exits.remove(&process.worker).is_none_or(|(of, _)| of != process);
+        let Some(dossier) = self.dossiers.get(&process.worker) else { return };
+        let why = dossier.phases.iter().rev().find_map(|step| match step.reason {
+            PhaseReason::Stopped(stop) if step.generation == process.generation => {
+                Some(reason::of_stop(stop))
+            }
+            _ => None,
+        });
+        let why = why.unwrap_or("exited");
+        let lifetime = dossier.started.map(|started| Timestamp::now().duration_since(started));
+        let requests: u64 = dossier.outcomes.iter().map(|(_, count)| count).sum();
+        let mut draft = self.about(EventKind::WorkerTerminated, process).reason(why);
+        if let Some(lifetime) = lifetime {
+            draft = draft.seconds(lifetime.as_secs_f64());
+        }
+        draft = draft.detail("planned", planned).detail("requests", requests);
+        if let Some(EndOfProcess { cpu_seconds, max_rss }) = usage {
+            draft = draft.detail("cpu_seconds", cpu_seconds).detail("max_rss_bytes", max_rss);
+        }
+        self.tally.note_end(why);
+        self.log.publish(draft);
+    }
+}
+
+/// What is left of a request.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub record: RequestRecord,
+    pub cancelled_by: CancelledBy,
+}
+
+/// Who called a request off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CancelledBy {
+    /// Whoever made the call, and still wants to hear its end.
+    #[default]
+    Caller,
+    /// The one who made it is gone.
+    Disconnect,
+    /// Somebody who named it.
+    Order,
+}
+
+impl CancelledBy {
+    fn name(self) -> &'static str {
+        match self {
+            CancelledBy::Caller => "caller",
+            CancelledBy::Disconnect => "disconnected",
+            CancelledBy::Order => "order",
+        }
+    }
+}
+
+/// What a process has cost, as the kernel tells at its end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndOfProcess {
+    pub cpu_seconds: f64,
+    pub max_rss: u64,
+}
+
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Starting => "starting",
+        Phase::Ready => "ready",
+        Phase::Busy => "busy",
+        Phase::Degraded => "degraded",
+        Phase::Stopping => "stopping",
+        Phase::Dead => "dead",
+    }
+}

@@ -1,0 +1,200 @@
+//! Pools: what each is, how it does, and which functions it serves.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use ostler_core::{Counters, Lifecycle, Occupancy};
+use ostler_runtime::{Pool, PoolInfo};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, ok};
+use crate::list::Page;
+use crate::openapi::ProblemBody;
+use crate::problem::Problem;
+use crate::query::{Nothing, Params};
+use crate::server::Shared;
+use crate::workers::WorkerBody;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PoolBody {
+    #[schema(example = "py")]
+    pub name: String,
+    /// starting, running, draining, stopped or failed.
+    pub lifecycle: &'static str,
+    /// Why the pool is not what it should be.
+    pub reason: Option<String>,
+    /// idle (no process), active or at_capacity.
+    pub occupancy: &'static str,
+    pub containment: ContainmentBody,
+    /// How many workers it should have.
+    pub size: u32,
+    pub queue_length: usize,
+    pub oldest_waits_seconds: f64,
+    /// Requests that workers hold.
+    pub running: u32,
+    /// How many its workers can hold.
+    pub capacity: u32,
+    pub requests: RequestCounts,
+    pub restarts: RestartCounts,
+    pub workers: Vec<WorkerBody>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContainmentBody {
+    /// C1, C2 or C3.
+    pub level: String,
+    /// What that means here, and why it is not a higher one.
+    pub detail: String,
+}
+
+/// Since the server started.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RequestCounts {
+    pub arrived: u64,
+    pub resolved: u64,
+    pub refused: u64,
+    pub retried: u64,
+    /// Written to a worker's stream behind another one.
+    pub prefetched: u64,
+    /// Taken back from a worker's stream, for another worker.
+    pub moved: u64,
+    /// Late messages that changed nothing.
+    pub stale: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RestartCounts {
+    pub planned: u64,
+    pub unplanned: u64,
+}
+
+/// One pool with its functions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PoolDetail {
+    #[serde(flatten)]
+    pub pool: PoolBody,
+    /// Empty while no worker has been ready, or if workers do not announce any.
+    pub functions: Vec<FunctionBody>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FunctionBody {
+    #[schema(example = "greet")]
+    pub name: String,
+    pub doc: Option<String>,
+    /// It yields chunks.
+    pub streaming: bool,
+    /// JSON schema of its parameters.
+    #[schema(value_type = Option<Object>)]
+    pub parameters: Option<Value>,
+}
+
+impl PoolBody {
+    /// `place`: the pool's in the configuration.
+    pub fn of(place: usize, info: &PoolInfo) -> Self {
+        let view = &info.view;
+        PoolBody {
+            name: info.name.clone(),
+            lifecycle: lifecycle(view.lifecycle),
+            reason: reason(info),
+            occupancy: occupancy(view.occupancy),
+            containment: ContainmentBody {
+                level: info.level.rung.to_string(),
+                detail: info.level.reason.clone(),
+            },
+            size: view.size,
+            queue_length: view.queued,
+            oldest_waits_seconds: view.oldest_waits.as_secs_f64(),
+            running: info.workers.iter().map(|worker| worker.view.load).sum(),
+            capacity: view.capacity,
+            requests: RequestCounts::of(&view.counters),
+            restarts: RestartCounts {
+                planned: view.counters.restarts_planned,
+                unplanned: view.counters.restarts_unplanned,
+            },
+            workers: info.workers.iter().map(|w| WorkerBody::of(place, info, w)).collect(),
+        }
+    }
+}
+
+impl RequestCounts {
+    fn of(counters: &Counters) -> Self {
+        RequestCounts {
+            arrived: counters.arrived,
+            resolved: counters.resolved,
+            refused: counters.refused,
+            retried: counters.retried,
+            prefetched: counters.prefetched,
+            moved: counters.moved,
+            stale: counters.stale,
+        }
+    }
+}
+
+pub(crate) fn lifecycle(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Starting => "starting",
+        Lifecycle::Running => "running",
+        Lifecycle::Draining => "draining",
+        Lifecycle::Stopped => "stopped",
+        Lifecycle::Failed => "failed",
+    }
+}
+
+pub(crate) fn reason(info: &PoolInfo) -> Option<String> {
+    match info.view.lifecycle {
+        Lifecycle::Failed | Lifecycle::Starting => info.last_failure.clone(),
+        Lifecycle::Running | Lifecycle::Draining | Lifecycle::Stopped => None,
+    }
+}
+
+fn occupancy(occupancy: Occupancy) -> &'static str {
+    match occupancy {
+        Occupancy::Idle => "idle",
+        Occupancy::Active => "active",
+        Occupancy::AtCapacity => "at_capacity",
+    }
+}
+
+/// Every pool as it is now.
+pub(crate) fn all(shared: &Shared) -> Vec<PoolBody> {
+    let pools = shared.pools.iter().enumerate();
+    pools.map(|(place, pool)| PoolBody::of(place, &pool.info())).collect()
+}
+
+pub(crate) fn functions(pool: &Pool) -> Vec<FunctionBody> {
+    let bodies = pool.functions().iter().map(|function| FunctionBody {
+        name: function.name.clone(),
+        doc: function.doc.clone(),
+        streaming: function.streaming,
+        parameters: function.parameters.as_ref().and_then(|schema| schema.as_str().parse().ok()),
+    });
+    bodies.collect()
+}
+
+/// All pools.
+#[utoipa::path(get, path = "/api/pools", tag = "pools", operation_id = "pools.list",
+    responses((status = 200, body = Page<PoolBody>)))]
+pub(crate) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Answer<Page<PoolBody>> {
+    ok(Page::whole(all(&shared)))
+}
+
+/// One pool with its functions.
+#[utoipa::path(get, path = "/api/pools/{pool}", tag = "pools", operation_id = "pools.get", params(("pool" = String, Path)),
+    responses((status = 200, body = PoolDetail),
+              (status = 404, description = "pool_not_found", body = ProblemBody,
+               content_type = "application/problem+json")))]
+pub(crate) async fn one(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Answer<PoolDetail>, Problem> {
+    let pool = shared.pool(&name)?;
+    let place = shared.pools.iter().position(|known| known.name() == name).unwrap_or_default();
+    Ok(ok(PoolDetail { pool: PoolBody::of(place, &pool.info()), functions: functions(pool) }))
+}

@@ -1,0 +1,274 @@
+//! Workers, as operators see them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use ostler_core::{Phase, Status, StopReason, WorkerId};
+use ostler_runtime::{Connection, Pool, PoolInfo, WorkerInfo, phase_name, stop_reason};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::answer::{Answer, ok};
+use crate::list::{self, Page};
+use crate::openapi::ProblemBody;
+use crate::problem::Problem;
+use crate::query::{Nothing, Params, invalid, named};
+use crate::server::Shared;
+use crate::time::rfc3339;
+
+/// One worker and the process it runs on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WorkerBody {
+    #[schema(example = "w_1_3")]
+    pub id: String,
+    #[schema(example = "py-3")]
+    pub name: String,
+    pub pool: String,
+    /// IDLE, RUNNING, PAUSED, COMPLETED, FAILED or TERMINATED.
+    pub status: &'static str,
+    /// starting, ready, busy, degraded, stopping or dead; null without a process.
+    pub phase: Option<&'static str>,
+    /// unknown, healthy or unhealthy.
+    pub health: &'static str,
+    /// What is wrong, if it said so or was found so.
+    pub complaint: Option<String>,
+    /// Which of its processes this is, counted from 1.
+    pub generation: u32,
+    /// The process, by the host's number.
+    pub pid: Option<i32>,
+    /// disconnected, connecting or connected.
+    pub connection: &'static str,
+    pub capacity: u32,
+    pub load: u32,
+    /// Ids of the requests that it works on.
+    pub current_requests: Vec<String>,
+    /// Takes only calls that are addressed to it.
+    pub dedicated: bool,
+    /// It asked not to be trusted any more, and gets no new work.
+    pub tainted: bool,
+    /// Why its process is on its way out.
+    pub stopping: Option<&'static str>,
+    pub requests: WorkerRequests,
+    /// Unplanned ends in a row, without an answer in between.
+    pub crashes: u32,
+    /// Resident bytes of its process.
+    pub memory: Option<u64>,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    #[schema(format = DateTime)]
+    pub updated_at: String,
+    /// When its process was started.
+    #[schema(format = DateTime)]
+    pub started_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub last_active_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WorkerRequests {
+    pub total: u64,
+    /// By the code of their problem; `ok` if answered.
+    pub outcomes: BTreeMap<&'static str, u64>,
+}
+
+/// The id of a worker: the place of its pool in the configuration, from 1, and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pool: usize,
+    worker: WorkerId,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "w_{}_{}", self.pool + 1, self.worker.0)
+    }
+}
+
+impl FromStr for Key {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (pool, worker) = text.strip_prefix("w_").and_then(|t| t.split_once('_')).ok_or(())?;
+        let pool = pool.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).ok_or(())?;
+        Ok(Key { pool, worker: WorkerId(worker.parse().map_err(|_| ())?) })
+    }
+}
+
+impl WorkerBody {
+    pub fn of(place: usize, pool: &PoolInfo, worker: &WorkerInfo) -> Self {
+        let view = &worker.view;
+        WorkerBody {
+            id: Key { pool: place, worker: view.id }.to_string(),
+            name: worker.name.clone(),
+            pool: pool.name.clone(),
+            status: view.status.name(),
+            phase: view.phase.map(phase_name),
+            health: health(worker),
+            complaint: complaint(worker),
+            generation: view.generation,
+            pid: worker.pid,
+            connection: match worker.connection {
+                Connection::Disconnected => "disconnected",
+                Connection::Connecting => "connecting",
+                Connection::Connected => "connected",
+            },
+            capacity: view.capacity,
+            load: view.load,
+            current_requests: worker.requests.iter().map(ToString::to_string).collect(),
+            dedicated: view.dedicated,
+            tainted: view.stopping == Some(StopReason::Tainted),
+            stopping: view.stopping.map(stop_reason),
+            requests: WorkerRequests {
+                total: worker.outcomes.iter().map(|(_, count)| count).sum(),
+                outcomes: worker.outcomes.iter().collect(),
+            },
+            crashes: view.crashes,
+            memory: worker.pid.and_then(resident_bytes),
+            created_at: rfc3339(worker.created),
+            updated_at: rfc3339(worker.updated),
+            started_at: worker.started.map(rfc3339),
+            last_active_at: rfc3339(worker.last_active),
+        }
+    }
+}
+
+fn complaint(worker: &WorkerInfo) -> Option<String> {
+    let found = || worker.condition.map(|condition| format!("its process is {}", condition.name()));
+    worker.complaint.clone().or_else(found)
+}
+
+fn health(worker: &WorkerInfo) -> &'static str {
+    match (worker.view.status, worker.view.phase) {
+        _ if worker.view.unresponsive => "unhealthy",
+        (_, Some(Phase::Degraded)) => "unhealthy",
+        (Status::Running | Status::Paused, Some(Phase::Ready | Phase::Busy)) => "healthy",
+        _ => "unknown",
+    }
+}
+
+pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WorkerQuery {
+    pool: Option<String>,
+    status: Option<String>,
+    phase: Option<String>,
+    /// 1 to 1000; 100 if not given.
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+const PHASES: [Phase; 6] =
+    [Phase::Starting, Phase::Ready, Phase::Busy, Phase::Degraded, Phase::Stopping, Phase::Dead];
+
+/// The workers of all pools.
+#[utoipa::path(get, path = "/api/workers", tag = "workers", operation_id = "workers.list",
+    params(WorkerQuery),
+    responses((status = 200, body = Page<WorkerBody>),
+              (status = 404, description = "pool_not_found", body = ProblemBody,
+               content_type = "application/problem+json"),
+              (status = 422, description = "validation", body = ProblemBody,
+               content_type = "application/problem+json")))]
+pub(crate) async fn list(
+    State(shared): State<Arc<Shared>>,
+    Params(query): Params<WorkerQuery>,
+) -> Result<Answer<Page<WorkerBody>>, Problem> {
+    if let Some(pool) = &query.pool {
+        shared.pool(pool)?;
+    }
+    let limit = list::limit(query.limit)?;
+    let status = query.status.as_deref();
+    let status =
+        status.map(|name| named("status", name, &Status::ALL, Status::name)).transpose()?;
+    let phase = query.phase.as_deref();
+    let phase = phase.map(|name| named("phase", name, &PHASES, phase_name)).transpose()?;
+    let cursor = query.cursor.as_deref().map(str::parse::<Key>).transpose();
+    let cursor = cursor.map_err(|()| invalid("`cursor` is not one that a list of workers gave"))?;
+    let mut found = Vec::new();
+    for (place, pool) in shared.pools.iter().enumerate() {
+        if query.pool.as_deref().is_some_and(|name| name != pool.name()) {
+            continue;
+        }
+        let info = pool.info();
+        let wanted = info.workers.iter().filter(|worker| {
+            let key = Key { pool: place, worker: worker.view.id };
+            status.is_none_or(|status| status == worker.view.status)
+                && phase.is_none_or(|phase| worker.view.phase == Some(phase))
+                && cursor.is_none_or(|cursor| key > cursor)
+        });
+        found.extend(wanted.map(|worker| WorkerBody::of(place, &info, worker)));
+    }
+    Ok(ok(Page::cut(found.into_iter(), limit, |worker| worker.id.clone())))
+}
+
+/// One worker, by its id or its name.
+#[utoipa::path(get, path = "/api/workers/{id}", tag = "workers", operation_id = "workers.get",
+    params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
+    responses((status = 200, body = WorkerBody),
+              (status = 404, description = "worker_not_found", body = ProblemBody,
+               content_type = "application/problem+json")))]
+pub(crate) async fn one(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Answer<WorkerBody>, Problem> {
+    let found = shared.pools.iter().enumerate().find_map(|(place, pool)| {
+        let info = pool.info();
+        let worker = info.workers.iter().find(|worker| is(place, worker, &id))?;
+        Some(WorkerBody::of(place, &info, worker))
+    });
+    found.map(ok).ok_or_else(|| not_found(&id))
+}
+
+fn is(place: usize, worker: &WorkerInfo, id: &str) -> bool {
+    worker.name == id || Key { pool: place, worker: worker.view.id }.to_string() == id
+}
+
+/// A worker's pool and its name. One that is gone is remembered by its name only.
+pub(crate) fn find<'a>(shared: &'a Shared, id: &str) -> Result<(&'a Pool, String), Problem> {
+    for (place, pool) in shared.pools.iter().enumerate() {
+        if let Some(worker) = pool.info().workers.iter().find(|worker| is(place, worker, id)) {
+            return Ok((pool, worker.name.clone()));
+        }
+        if pool.worker_output(id).is_some() {
+            return Ok((pool, id.to_owned()));
+        }
+    }
+    Err(not_found(id))
+}
+
+pub(crate) fn not_found(id: &str) -> Problem {
+    let detail = format!("there is no worker `{id}`; GET /api/workers lists them");
+    Problem::new(StatusCode::NOT_FOUND, "worker_not_found", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_was_written() {
+        let key = Key { pool: 0, worker: WorkerId(12) };
+        assert_eq!(key.to_string(), "w_1_12");
+        assert_eq!(key.to_string().parse(), Ok(key));
+        for nonsense in ["", "w_", "w_1", "w_0_1", "w_a_1", "py-1"] {
+            assert_eq!(nonsense.parse::<Key>(), Err(()), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn ids_sort_by_number() {
+        let key = |pool, worker| Key { pool, worker: WorkerId(worker) };
+        assert!(key(0, 9) < key(0, 10) && key(0, 10) < key(1, 1));
+    }
+}

@@ -1,0 +1,312 @@
+//! What a valid file means.
+
+use super::*;
+
+#[test]
+fn the_smallest_file_gets_every_default() {
+    let config = valid(&pool_file(""));
+    let server = &config.server;
+    assert_eq!(server.listen.to_string(), "127.0.0.1:6785");
+    assert_eq!(server.socket, Path::new("/srv/.ostler/ostler.sock"));
+    assert_eq!(server.max_body, 64 << 20);
+    assert_eq!(server.drain_timeout, Duration::from_secs(30));
+
+    let pool = &config.pools[0];
+    assert_eq!(pool.name.as_str(), "py");
+    assert_eq!(
+        pool.program,
+        Program::Python { file: "/srv/w.py".into(), interpreter: "python3".into() }
+    );
+    assert_eq!(pool.size, 4);
+    assert_eq!(pool.cwd, Path::new("/srv"));
+    assert_eq!(pool.containment, Containment::Shim);
+    assert_eq!(pool.socket, WorkerSocket::Inherited);
+    assert_eq!(pool.start.timeout, Duration::from_secs(30));
+    assert_eq!(pool.start.batch, 4);
+    assert_eq!(pool.start.batch_delay, Duration::ZERO);
+    assert_eq!(pool.queue.max, 1_000);
+    assert_eq!(pool.queue.timeout, Duration::from_secs(10));
+    assert_eq!(pool.queue.prefetch, 1);
+    assert_eq!(pool.request.timeout, Duration::from_secs(60));
+    assert_eq!(pool.request.cancel_grace, Duration::from_secs(5));
+    assert_eq!(pool.request.max_body, 64 << 20);
+    assert_eq!(pool.request.max_result, 64 << 20);
+    assert_eq!(pool.request.max_line, 16 << 20);
+    assert_eq!(pool.stop_grace, Duration::from_secs(2));
+    assert_eq!(pool.restart.max, 8);
+    assert_eq!(pool.restart.period, Duration::from_secs(30));
+    assert_eq!(pool.restart.cooldown, Duration::from_secs(30));
+    assert_eq!(pool.backoff.min, Duration::from_millis(200));
+    assert_eq!(pool.backoff.max, Duration::from_secs(30));
+}
+
+#[test]
+fn a_pool_of_one_request_at_a_time_is_the_default() {
+    let pool = &valid(&pool_file("")).pools[0];
+    assert_eq!(pool.sharing.profile, Profile::Process);
+    assert_eq!(pool.sharing.capacity, 1);
+    assert_eq!(pool.sharing.capacity_from, CapacityFrom::Min);
+    assert_eq!(pool.sharing.thread_safety, ThreadSafety::Warn);
+    assert_eq!(pool.strategy, Strategy::LeastLoaded);
+    assert_eq!(pool.queue.admission, Admission::Queue);
+    assert_eq!(pool.on_disconnect, OnDisconnect::Cancel);
+    assert_eq!(pool.request.attempts, 3);
+    assert_eq!(pool.request.retry_delay, Duration::from_millis(50));
+    assert_eq!(pool.quarantine, Duration::from_secs(60));
+}
+
+#[test]
+fn health_is_watched_by_default() {
+    let pool = &valid(&pool_file("")).pools[0];
+    let heartbeat = Heartbeat {
+        interval: Duration::from_secs(2),
+        timeout: Duration::from_secs(10),
+        misses: 3,
+        initial_delay: Duration::ZERO,
+        independent: false,
+    };
+    let check = Check {
+        interval: Duration::from_secs(30),
+        timeout: Duration::from_secs(5),
+        again: Duration::from_secs(5),
+        failures: 3,
+    };
+    let (heartbeat, check) = (Some(heartbeat), Some(check));
+    assert_eq!(pool.health, Health { heartbeat, check, hang_timeout: None });
+}
+
+#[test]
+fn each_kind_of_health_can_be_switched_off() {
+    let settings =
+        "[pools.py.heartbeat]\nenabled = false\ninterval = 1\n[pools.py.check]\nenabled = false";
+    let health = valid(&pool_file(settings)).pools[0].health;
+    assert_eq!(health, Health { heartbeat: None, check: None, hang_timeout: None });
+}
+
+#[test]
+fn the_profile_decides_how_many_requests_a_worker_holds() {
+    for (settings, profile, capacity) in [
+        ("profile = \"thread\"", Profile::Thread, 8),
+        ("profile = \"thread\"\nthreads = 3", Profile::Thread, 3),
+        ("profile = \"async\"", Profile::Async, 64),
+        ("profile = \"async\"\nconcurrency = 500", Profile::Async, 500),
+        ("capacity = \"worker\"", Profile::Process, 1),
+    ] {
+        let sharing = valid(&pool_file(settings)).pools[0].sharing;
+        assert_eq!((sharing.profile, sharing.capacity), (profile, capacity), "{settings}");
+    }
+}
+
+/// A default that is published but not the one that holds would be a lie to every reader.
+#[test]
+fn every_default_that_is_published_is_the_one_that_holds() {
+    let schema = schema();
+    let pool = &schema["properties"]["pools"]["additionalProperties"]["properties"];
+    let tables = [
+        ("[server]\n", &schema["properties"]["server"]["properties"]),
+        ("", pool),
+        ("[pools.py.heartbeat]\n", &pool["heartbeat"]["properties"]),
+        ("[pools.py.check]\n", &pool["check"]["properties"]),
+    ];
+    let mut compared = 0;
+    for (title, properties) in tables {
+        for (key, property) in properties.as_object().expect("keys") {
+            let Some(default) = property.get("default") else { continue };
+            // These two have a default under their own profile only.
+            let profile = match key.as_str() {
+                "threads" | "thread_safety_checks" => "profile = \"thread\"",
+                "concurrency" => "profile = \"async\"",
+                _ => "",
+            };
+            let written = valid(&pool_file(&format!("{profile}\n{title}{key} = {default}")));
+            assert_eq!(written, valid(&pool_file(profile)), "{title}{key} = {default}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+#[test]
+fn every_setting_is_read() {
+    let config = valid(
+        r#"
+version = 1
+
+[server]
+listen = "[::1]:${PORT}"
+socket = "/run/ostler.sock"
+max_body = "8 MiB"
+drain_timeout = "1m"
+default_pool = "node"
+
+[store]
+
+[pools.py]
+python = "py/w.py"
+interpreter = ".venv/bin/python"
+size = "${WORKERS}"
+env = { TOKEN = "${SECRET}", MODE = "${MODE:-fast}" }
+env_pass = ["CUDA_VISIBLE_DEVICES"]
+cwd = "py"
+containment = "namespace"
+socket = "named"
+start_timeout = 90
+start_batch = 2
+start_batch_delay = 0.25
+queue_max = 0
+queue_timeout = "500ms"
+request_timeout = "1h"
+cancel_grace = 1
+stop_grace = 3
+max_body = 4096
+max_result = "1MiB"
+max_line = "64kB"
+prefetch = 2
+restart_max = 9
+restart_period = "1m"
+restart_cooldown = "5s"
+backoff_min = "1s"
+backoff_max = "2s"
+profile = "async"
+concurrency = 16
+capacity = "worker"
+strategy = "round_robin"
+admission = "deadline"
+on_disconnect = "continue"
+attempts = 5
+retry_delay = "20ms"
+quarantine = 0
+hang_timeout = "2m"
+
+[pools.py.heartbeat]
+enabled = "${BEAT:-true}"
+interval = 1
+timeout = "3s"
+misses = 4
+initial_delay = "5s"
+
+[pools.py.check]
+interval = "1m"
+timeout = 2
+again = 3
+failures = 1
+
+[pools.node]
+command = ["./bin/worker", "--fast"]
+profile = "thread"
+thread_safety_checks = "refuse"
+strategy = "lru"
+heartbeat = { independent = true }
+"#,
+    );
+    assert_eq!(config.server.listen.to_string(), "[::1]:7000");
+    assert_eq!(config.server.socket, Path::new("/run/ostler.sock"));
+    assert_eq!(config.server.max_body, 8 << 20);
+    assert_eq!(config.server.drain_timeout, Duration::from_secs(60));
+    assert_eq!(config.default_pool().name.as_str(), "node");
+
+    let py = &config.pools[0];
+    let program = Program::Python {
+        file: "/srv/py/w.py".into(),
+        interpreter: "/srv/.venv/bin/python".into(),
+    };
+    let expected = Pool {
+        name: PoolName::parse("py").expect("a name"),
+        program,
+        size: 3,
+        sharing: Sharing {
+            profile: Profile::Async,
+            capacity: 16,
+            capacity_from: CapacityFrom::Worker,
+            thread_safety: ThreadSafety::Warn,
+        },
+        env: [("TOKEN", "hunter2"), ("MODE", "fast")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        env_pass: vec!["CUDA_VISIBLE_DEVICES".to_owned()],
+        cwd: "/srv/py".into(),
+        containment: Containment::Namespace,
+        socket: WorkerSocket::Named,
+        start: Start {
+            timeout: Duration::from_secs(90),
+            batch: 2,
+            batch_delay: Duration::from_millis(250),
+        },
+        strategy: Strategy::RoundRobin,
+        queue: Queue {
+            admission: Admission::Deadline,
+            max: 0,
+            timeout: Duration::from_millis(500),
+            prefetch: 2,
+        },
+        request: Request {
+            timeout: Duration::from_secs(3_600),
+            cancel_grace: Duration::from_secs(1),
+            attempts: 5,
+            retry_delay: Duration::from_millis(20),
+            max_body: 4_096,
+            max_result: 1 << 20,
+            max_line: 64_000,
+        },
+        on_disconnect: OnDisconnect::Continue,
+        health: Health {
+            heartbeat: Some(Heartbeat {
+                interval: Duration::from_secs(1),
+                timeout: Duration::from_secs(3),
+                misses: 4,
+                initial_delay: Duration::from_secs(5),
+                independent: false,
+            }),
+            check: Some(Check {
+                interval: Duration::from_secs(60),
+                timeout: Duration::from_secs(2),
+                again: Duration::from_secs(3),
+                failures: 1,
+            }),
+            hang_timeout: Some(Duration::from_secs(120)),
+        },
+        stop_grace: Duration::from_secs(3),
+        restart: Restart {
+            max: 9,
+            period: Duration::from_secs(60),
+            cooldown: Duration::from_secs(5),
+        },
+        backoff: Backoff { min: Duration::from_secs(1), max: Duration::from_secs(2) },
+        quarantine: Duration::ZERO,
+    };
+    assert_eq!(py, &expected);
+
+    let node = &config.pools[1];
+    let argv = ["/srv/./bin/worker", "--fast"].map(str::to_owned).to_vec();
+    assert_eq!(node.program, Program::Command { argv });
+    assert_eq!(node.request.max_body, 8 << 20, "the server's");
+    assert_eq!(node.sharing.thread_safety, ThreadSafety::Refuse);
+    assert_eq!(node.strategy, Strategy::Lru);
+    assert!(node.health.heartbeat.is_some_and(|heartbeat| heartbeat.independent));
+}
+
+#[test]
+fn pools_keep_the_order_of_the_file_and_the_first_is_the_default() {
+    let config =
+        valid("version = 1\n[pools.zebra]\ncommand = [\"z\"]\n[pools.ant]\ncommand = [\"a\"]\n");
+    let names: Vec<_> = config.pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(names, ["zebra", "ant"]);
+    assert_eq!(config.default_pool().name.as_str(), "zebra");
+}
+
+#[test]
+fn a_python_file_alone_is_a_configuration() {
+    let config = Config::of_python_file(Path::new("dir/Hello World.py"), Path::new("/srv"), 2);
+    assert_eq!(config.server.socket, Path::new("/srv/.ostler/ostler.sock"));
+    let [pool] = &config.pools[..] else { panic!("one pool") };
+    assert_eq!(pool.name.as_str(), "hello-world");
+    assert_eq!(pool.size, 2);
+    assert_eq!(pool.program, Program::python("/srv/dir/Hello World.py".into()));
+}
+
+#[test]
+fn another_size_brings_its_own_restart_budget_unless_one_was_set() {
+    let pool = |text: &str| valid(&pool_file(text)).pools.remove(0).with_size(50);
+    assert_eq!(pool("").restart.max, 100);
+    assert_eq!(pool("restart_max = 7").restart.max, 7);
+}

@@ -1,0 +1,118 @@
+//! The workers of `examples/workers`, served by real pools, called over HTTP.
+
+#[allow(dead_code, reason = "shared with the tests of the server")]
+#[path = "serve/http.rs"]
+mod http;
+#[allow(dead_code, reason = "shared with the tests of the server")]
+#[path = "serve/server.rs"]
+mod server;
+
+use std::path::Path;
+
+use http::{get, post};
+use server::{Server, Site, until};
+
+/// Prints as long as the worker lives, and nothing of it is a message to the server.
+const NOISE: &str = r#"while echo '{"type":"shutdown_ack"}'; do sleep 0.02; done & exec "$@""#;
+
+/// The example's directory as it is, served from a copy.
+fn site() -> Site {
+    let site = Site::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workers");
+    for entry in std::fs::read_dir(examples).expect("the examples").flatten() {
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), site.path().join(entry.file_name())).expect("copied");
+        }
+    }
+    site
+}
+
+/// One pool with the named program, in the midst of noise.
+fn noisy(pool: &str, socket: &str, command: &[&str]) -> Server {
+    let words = [&["sh", "-c", NOISE, "noise"], command].concat();
+    let command: Vec<String> = words.iter().map(|word| format!("'''{word}'''")).collect();
+    let site = site();
+    let text = format!(
+        "version = 1\n[pools.{pool}]\ncommand = [{}]\nsize = 1\nsocket = \"{socket}\"\n",
+        command.join(", ")
+    );
+    std::fs::write(site.path().join("ostler.toml"), text).expect("written");
+    site.serve()
+}
+
+fn result(server: &Server, pool: &str, function: &str, payload: &str) -> serde_json::Value {
+    let answer = server.ask(&post(&format!("/api/pools/{pool}/call/{function}"), payload));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+fn lines(server: &Server, pool: &str, function: &str, payload: &str) -> Vec<serde_json::Value> {
+    let request = post(&format!("/api/pools/{pool}/call/{function}"), payload);
+    let answer = server.ask(&request.header("Accept", "application/x-ndjson"));
+    let text = answer.text();
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The noise was heard, and it is still the first process that answers.
+fn undisturbed(server: &Server, pool: &str) {
+    until("the noise is in the log", || {
+        server.log().iter().any(|line| line.contains("shutdown_ack"))
+    });
+    let pool = server.ask(&get(&format!("/api/pools/{pool}"))).json();
+    assert_eq!(pool["workers"][0]["generation"], 1, "{pool:#}");
+}
+
+#[test]
+fn the_node_worker_is_served_over_both_sockets() {
+    for socket in ["inherited", "named"] {
+        let server = noisy("node", socket, &["node", "node.mjs"]);
+        assert_eq!(
+            result(&server, "node", "echo", r#"{"a":[1,"é"]}"#),
+            serde_json::json!({"a": [1, "é"]})
+        );
+        let streamed = lines(&server, "node", "count", "3");
+        let kinds: Vec<_> = streamed.iter().map(|line| line["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["message", "message", "message", "complete"], "{socket}");
+        let unknown = server.ask(&post("/api/pools/node/call/nobody", ""));
+        unknown.problem(404, "function_not_found");
+        undisturbed(&server, "node");
+    }
+}
+
+#[test]
+fn the_shell_worker_is_served_over_its_inherited_socket() {
+    let server = noisy("shell", "inherited", &["sh", "shell.sh"]);
+    let payload = r#"{"type":"shutdown","text":"a \"b\" {c}"}"#;
+    let expected: serde_json::Value = serde_json::from_str(payload).expect("JSON");
+    assert_eq!(result(&server, "shell", "echo", payload), expected);
+    assert_eq!(lines(&server, "shell", "count", "").len(), 4);
+    let unknown = server.ask(&post("/api/pools/shell/call/nobody", ""));
+    unknown.problem(404, "function_not_found");
+    undisturbed(&server, "shell");
+}
+
+#[test]
+fn the_worker_of_base_messages_is_served_over_both_sockets() {
+    for socket in ["inherited", "named"] {
+        let server = noisy("basic", socket, &["python3", "basic.py"]);
+        assert_eq!(
+            result(&server, "basic", "any", r#"{"a":null}"#),
+            serde_json::json!({"a": null})
+        );
+        let streamed = lines(&server, "basic", "any", r#"{"count":2}"#);
+        assert_eq!(streamed.len(), 3, "{socket}: {streamed:?}");
+        undisturbed(&server, "basic");
+    }
+}
+
+#[test]
+fn the_examples_own_configuration_serves_all_three() {
+    let server = site().serve();
+    for (pool, function) in [("node", "echo"), ("shell", "echo"), ("basic", "any")] {
+        assert_eq!(
+            result(&server, pool, function, r#"[1,2]"#),
+            serde_json::json!([1, 2]),
+            "{pool}"
+        );
+    }
+}
