@@ -4,26 +4,29 @@
 //! [`containment::enter_if_asked`]:
 //!
 //! ```no_run
-//! use ostler::{Body, Call, Pool, PoolSpec, Program, Settings, containment};
+//! use ostler::{Pool, containment};
+//! use serde_json::json;
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     containment::enter_if_asked();
 //!     tokio::runtime::Runtime::new()?.block_on(async {
-//!         let program = Program::Python { file: "hello.py".into(), interpreter: "python3".into() };
-//!         let pool = Pool::start(PoolSpec::new("hello", program, Settings::of_size(2))).await?;
-//!         let call = Call {
-//!             function: "greet".into(),
-//!             body: Body::json(r#"{"name": "Ada"}"#),
-//!             ..Call::default()
-//!         };
-//!         let answer = pool.call(call).result().await?;
-//!         println!("{}", String::from_utf8_lossy(&answer.body.bytes));
+//!         let pool = Pool::python("hello", "hello.py").size(2).start().await?;
+//!         let greeting: String = pool.invoke("greet", &json!({ "name": "Ada" })).await?;
+//!         println!("{greeting}");
 //!         Ok(())
 //!     })
 //! }
 //! ```
 //!
-//! Dropping the last [`Pool`] handle ends every process; dropping a [`Running`] call cancels it.
+//! - [`Pool::invoke`] and [`Pool::stream`] call a function; [`Pool::call`] takes a [`Call`] with a
+//!   deadline, a priority, an owner. Dropping a [`Running`] call cancels it.
+//! - [`Pool::lease`] holds a worker for several calls; the [`Lease`] is a guard.
+//! - [`PoolBuilder::host_function`] lets workers call back into this program; pools that share a
+//!   [`Directory`] can call each other.
+//! - [`Pool::events`] follows what happens, [`Pool::info`] shows what is.
+//! - [`Strategy`] says which worker gets the next request; [`Ranking`] is for one's own.
+//!
+//! Dropping the last [`Pool`] handle ends every process. The examples in `examples/` run.
 
 pub mod cli;
 pub mod config;
@@ -32,8 +35,12 @@ mod daemon;
 mod spec;
 mod text;
 
-pub use ostler_core::Settings;
+pub use ostler_core::{
+    Admission, Candidate, CapacityFrom, Rank, Ranking, Refusal, Settings, Strategy,
+};
 pub use ostler_runtime::{
-    Answered, Body, Call, CallError, Failure, Item, Pool, PoolInfo, PoolSpec, Program, Refused,
-    Running, StartError, containment,
+    Answered, Body, Call, CallError, Directory, Event, EventKind, EventLog, Failure, Followed,
+    Follower, HostCall, HostError, Item, Lease, LeaseRequest, OnDisconnect, Pool, PoolBuilder,
+    PoolInfo, PoolSpec, Profile, Program, Refused, RequestInfo, Running, StartError, WorkerInfo,
+    containment,
 };

@@ -6,8 +6,8 @@ use std::io;
 use std::time::Duration;
 
 use ostler_proto::{Decoder, FromWorker, PROTOCOL_VERSION, Violation, env};
-use ostler_runtime::{Profile, Resolved};
 use ostler_runtime::containment::{RootShim, SpawnError, SpawnSpec};
+use ostler_runtime::{Profile, Resolved};
 use tokio::net::UnixStream;
 
 use super::meeting::{Meeting, Met, Unopened, first_message};

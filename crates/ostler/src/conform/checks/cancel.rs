@@ -2,25 +2,36 @@
 
 use ostler_proto::{Query, ToWorker};
 
+use super::super::Target;
 use super::super::bench::{Bench, query};
 use super::super::finding::{Fault, Judged};
 use super::super::ledger::Terminal;
-use super::streams::{first_chunk, stream_query, with_one_credit};
+use super::streams::{first_chunk, stream_query, watch, with_one_credit};
 
 pub(super) async fn running(bench: &mut Bench<'_>) -> Judged {
     let plan = bench.plan;
-    let target = plan.slow.as_ref().unwrap_or(&plan.call);
+    let at_once = cancelled(bench, plan.slow.as_ref().unwrap_or(&plan.call), false).await?;
+    let Some(slow) = &plan.slow else {
+        return Ok(format!("{at_once}; --slow-function would show more"));
+    };
+    let begun = cancelled(bench, slow, true).await?;
+    Ok(format!("{at_once}; when it ran: {begun}"))
+}
+
+/// The end of a call that is cancelled: behind its query, or when it has had time to begin.
+async fn cancelled(bench: &mut Bench<'_>, target: &Target, begun: bool) -> Result<Terminal, Fault> {
+    let plan = bench.plan;
     let subject = bench.caller().await?;
     let query = query(plan, subject, target);
     let id = query.id;
     subject.send(query).await;
+    if begun {
+        watch(subject, id).await?;
+    }
     subject.cancel(id).await;
     let terminal = subject.answer(id).await?;
     bench.fence().await?;
-    Ok(match plan.slow {
-        Some(_) => terminal.to_string(),
-        None => format!("{terminal}; --slow-function would show more"),
-    })
+    Ok(terminal)
 }
 
 pub(super) async fn stream(bench: &mut Bench<'_>) -> Judged {
@@ -42,9 +53,9 @@ pub(super) async fn unknown(bench: &mut Bench<'_>) -> Judged {
     let query = query(plan, subject, &plan.call);
     let finished = query.id;
     subject.call(query).await?;
-    // Its own process: a worker may keep a cancel of a later id.
     subject.cancel(finished).await;
     bench.fence().await?;
+    // The last of this process: a worker may keep a cancel of a later id.
     let mut subject = bench.take_subject().await?;
     let never_sent = subject.ledger.open_unsent();
     subject.cancel(never_sent).await;

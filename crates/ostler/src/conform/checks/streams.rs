@@ -10,7 +10,7 @@ use super::super::subject::{Subject, Trouble};
 
 /// An endless stream is cancelled after so many chunks.
 const ENOUGH: u32 = 1_000;
-/// How long a worker without credit is watched. A good one sends nothing, however long.
+/// How long a worker is watched that should be quiet or should have time to begin.
 const WATCHED: Duration = Duration::from_millis(250);
 /// One chunk, of any usual size.
 pub(super) const ONE: Credit = Credit { chunks: 1, bytes: 1 << 16 };
@@ -104,8 +104,8 @@ pub(super) async fn first_chunk(subject: &mut Subject, id: u64) -> Result<bool, 
     Ok(true)
 }
 
-/// Chunks of a request that should send none for now.
-async fn watch(subject: &mut Subject, id: u64) -> Result<u32, Fault> {
+/// Chunks of a request after a while.
+pub(super) async fn watch(subject: &mut Subject, id: u64) -> Result<u32, Fault> {
     let until = tokio::time::Instant::now() + WATCHED;
     loop {
         match subject.hear_until(until).await {
