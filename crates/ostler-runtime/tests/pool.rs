@@ -1,11 +1,19 @@
 //! Real pools of real processes.
 
+#[path = "pool/callbacks.rs"]
+mod callbacks;
 #[path = "pool/calls.rs"]
 mod calls;
+#[path = "pool/checkups.rs"]
+mod checkups;
 #[path = "pool/health.rs"]
 mod health;
+#[path = "pool/leases.rs"]
+mod leases;
 #[path = "pool/plain.rs"]
 mod plain;
+#[path = "pool/profiles.rs"]
+mod profiles;
 #[path = "pool/recovery.rs"]
 mod recovery;
 #[path = "pool/replay.rs"]

@@ -80,6 +80,10 @@ pub(crate) struct EventQuery {
     /// Also those that come with every call. They come too when `kind` names them.
     #[serde(default)]
     all: bool,
+    /// False: what is kept, and then the end.
+    #[serde(default = "yes")]
+    #[param(default = true)]
+    follow: bool,
     /// Those after this number, as far as they are kept; 0: all that are kept. `Last-Event-ID`
     /// says the same.
     after: Option<u64>,
@@ -102,13 +106,18 @@ pub(crate) async fn follow(
         shared.pool(pool)?;
     }
     let filter = Filter::of(&query)?;
-    let after = last_event_id(&headers)?.or(query.after);
+    // What is kept, where nobody is going to wait for more.
+    let after = last_event_id(&headers)?.or(query.after).or((!query.follow).then_some(0));
     let log = shared.pools.first().ok_or_else(no_pools)?.event_log();
     let follower = match query.all || filter.names_frequent() {
         true => log.follow_all(after),
         false => log.follow(after),
     };
-    Ok(sse::stream(Following { follower, filter }))
+    Ok(sse::stream(Following { follower, filter, follow: query.follow }))
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn no_pools() -> Problem {
@@ -160,11 +169,16 @@ fn group_of(kind: EventKind) -> &'static str {
 struct Following {
     follower: Follower,
     filter: Filter,
+    follow: bool,
 }
 
 impl Source for Following {
     async fn write(&mut self, out: &mut BytesMut) -> bool {
-        let mut next = self.follower.next().await;
+        let mut next = match (self.follower.try_next(), self.follow) {
+            (Some(next), _) => next,
+            (None, true) => self.follower.next().await,
+            (None, false) => return false,
+        };
         loop {
             match next {
                 Followed::Event(event) if self.filter.wants(&event) => put(out, &event),
@@ -217,7 +231,8 @@ mod tests {
         let log = Arc::new(EventLog::new(16));
         let filter =
             Filter::of(&EventQuery { pool: Some("py".to_owned()), ..query("worker.ready, pool") });
-        let mut following = Following { follower: log.follow(None), filter: filter.unwrap() };
+        let mut following =
+            Following { follower: log.follow(None), filter: filter.unwrap(), follow: true };
         publish(&log, EventKind::WorkerReady, "other");
         publish(&log, EventKind::WorkerSpawned, "py");
         publish(&log, EventKind::WorkerReady, "py");
@@ -236,7 +251,7 @@ mod tests {
     async fn a_slow_reader_is_cut_off_and_told_where_to_go_on() {
         let log = Arc::new(EventLog::new(2));
         let filter = Filter::of(&EventQuery::default()).unwrap();
-        let mut following = Following { follower: log.follow(None), filter };
+        let mut following = Following { follower: log.follow(None), filter, follow: true };
         for _ in 0..5 {
             publish(&log, EventKind::WorkerReady, "py");
         }

@@ -191,7 +191,7 @@ fn settings(prng: &mut Prng) -> Settings {
         timeout: interval * prng.between(2, 5),
         misses: prng.between(1, 3),
         initial_delay: if prng.chance(0.5) { Duration::ZERO } else { ms(50) },
-        independent: prng.chance(0.2),
+        independent: prng.chance(0.35),
     });
     let checkup = prng.chance(0.5).then(|| Checkup {
         interval: prng.span(ms(10), ms(300)),
@@ -270,7 +270,7 @@ fn load(prng: &mut Prng, settings: &Settings) -> Load {
         cancels: if prng.chance(0.6) { 0.1 } else { 0.0 },
         to_worker: if prng.chance(0.5) { 0.1 } else { 0.0 },
         kinds: if prng.chance(0.4) { 0 } else { prng.between(3, 300) },
-        nested: if prng.chance(0.3) { 0.2 } else { 0.0 },
+        nested: if prng.chance(0.3) { [0.1, 0.5][prng.below(2) as usize] } else { 0.0 },
     }
 }
 

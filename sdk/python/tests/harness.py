@@ -17,6 +17,9 @@ sys.path.insert(0, PACKAGE)
 
 from ostler import ndjson, wire  # noqa: E402
 
+# A thread other than main can be interrupted: see ostler/place.py.
+STRIKES = sys.version_info >= (3, 10) and getattr(sys, "_is_gil_enabled", lambda: True)()
+
 # Only ever reached by a test that fails.
 PATIENCE = 30.0
 
@@ -232,6 +235,10 @@ class Lines:
         self.pipe.close()
 
 
+def strikes(test):
+    return unittest.skipUnless(STRIKES, "this Python lets no thread be interrupted")(test)
+
+
 def environment(profile, capacity, checks="off"):
     """What the server would set for a worker of that profile."""
     return {
@@ -250,4 +257,16 @@ class WorkerTest(unittest.TestCase):
         return worker
 
 
-__all__ = ["PACKAGE", "PATIENCE", "TERMINAL", "Stream", "WorkerProcess", "WorkerTest", "environment", "ndjson", "wire"]
+__all__ = [
+    "PACKAGE",
+    "PATIENCE",
+    "STRIKES",
+    "TERMINAL",
+    "Stream",
+    "WorkerProcess",
+    "WorkerTest",
+    "environment",
+    "ndjson",
+    "strikes",
+    "wire",
+]

@@ -10,7 +10,7 @@ import random
 import time
 from collections import Counter
 
-from harness import TERMINAL, WorkerTest, environment, wire
+from harness import TERMINAL, WorkerTest, environment, strikes, wire
 
 ROUNDS = 300
 
@@ -157,9 +157,11 @@ class Race(WorkerTest):
         self.assertGreater(outcomes["cancelled"], 0, outcomes)
         self.assertGreater(outcomes[other], 0, outcomes)
 
+    @strikes
     def test_in_a_thread_it_never_strikes_the_wrong_request(self):
         self.assert_both_ways(self.rounds("thread", "spins"))
 
+    @strikes
     def test_nor_with_ordinary_time_slices(self):
         self.assert_both_ways(self.rounds("thread", "spins", switch=0))
 
@@ -173,12 +175,15 @@ class Race(WorkerTest):
         outcomes = self.rounds("thread", "shares_a_lock", switch=0)
         self.assertGreater(outcomes["complete"] + outcomes["cancelled"], 0, outcomes)
 
+    @strikes
     def test_nor_in_a_stream(self):
         self.assert_both_ways(self.rounds("thread", "streams"))
 
+    @strikes
     def test_nor_among_destructors(self):
         self.assert_both_ways(self.rounds("thread", "drops"))
 
+    @strikes
     def test_nor_while_an_exception_is_reported(self):
         self.assert_both_ways(self.rounds("thread", "fails"), other="error")
 
@@ -196,5 +201,6 @@ class Race(WorkerTest):
     def test_and_in_an_async_generator(self):
         self.assert_both_ways(self.rounds("async", "astreams", "aecho"))
 
+    @strikes
     def test_and_beside_the_executor(self):
         self.assert_both_ways(self.rounds("async", "spins"))

@@ -33,8 +33,9 @@ def relays_failure():
 @ostler.function
 def spins():
     print("in", flush=True)
-    while True:
+    while not ostler.request().cancelled:
         pass
+    raise ostler.Cancelled
 """
 
 ASYNC = """

@@ -3,7 +3,7 @@
 import json
 import signal
 
-from harness import WorkerTest, environment, wire
+from harness import WorkerTest, environment, strikes, wire
 
 SOURCE = """
 import contextvars, os, threading, time
@@ -324,7 +324,7 @@ class SideBySide(ThreadTest):
         w = self.threads(wires="ndjson", control=False)
         rids = [w.query("meets", 1), w.query("meets", 2)]
         w.answers(*rids)
-        rid = self.begin(w, "spins")
+        rid = self.begin(w, "polls")
         w.data.send(wire.PING, 9)
         self.assertEqual(w.data.next().kind, wire.PONG)
         w.data.send(wire.CANCEL, rid)
@@ -346,14 +346,22 @@ class Cancel(ThreadTest):
         frame = w.data.until(wire.CANCELLED, wire.COMPLETE, wire.ERROR)
         self.assertEqual((frame.kind, frame.id, frame.flags), (wire.CANCELLED, rid, 0), frame.meta)
 
-    def test_it_reaches_python_code_the_flag_and_tasks(self):
+    def test_it_reaches_the_flag_and_tasks(self):
+        self.assert_reached("polls", "awaits")
+
+    @strikes
+    def test_it_reaches_python_code(self):
+        self.assert_reached("spins", "spins_after_talking", "loses_it_once")
+
+    def assert_reached(self, *functions):
         w = self.threads()
-        for function in ("spins", "spins_after_talking", "polls", "awaits", "loses_it_once"):
+        for function in functions:
             with self.subTest(function):
                 rid = self.begin(w, function)
                 w.cancel(rid)
                 self.assert_cancelled(w, rid)
 
+    @strikes
     def test_an_import_is_not_torn(self):
         w = self.threads()
         rid = self.begin(w, "imports")
@@ -361,6 +369,7 @@ class Cancel(ThreadTest):
         self.assert_cancelled(w, rid)
         self.assertIs(w.value("imported"), True)
 
+    @strikes
     def test_the_others_go_on(self):
         w = self.threads(capacity=3)
         kept = self.begin(w, "waits_at_gate", "kept")
@@ -371,6 +380,7 @@ class Cancel(ThreadTest):
         found = w.answers(kept, opener)
         self.assertEqual(json.loads(found[kept].body), "kept")
 
+    @strikes
     def test_a_handler_may_finish_in_spite_of_it_and_is_struck_once(self):
         w = self.threads()
         rid = self.begin(w, "finishes_anyway")
@@ -406,6 +416,7 @@ class Stopping(ThreadTest):
         self.assertEqual(ends, [(wire.COMPLETE, stalled), (wire.COMPLETE, behind), (wire.SHUTDOWN_ACK, 0)])
         self.assertEqual(w.wait(), 0)
 
+    @strikes
     def test_immediate_interrupts_all_and_begins_nothing_that_waits(self):
         w = self.threads(capacity=2)
         running = [self.begin(w, "spins"), self.begin(w, "spins")]

@@ -4,7 +4,7 @@ import threading
 import unittest
 from unittest import mock
 
-import harness  # noqa: F401  puts the package on the path
+import harness  # puts the package on the path
 from ostler import place as place_module, wire
 from ostler.cancel import Struck
 from ostler.errors import Cancelled
@@ -136,6 +136,7 @@ class Blows(unittest.TestCase):
         self.assertTrue(spared("<frozen importlib._bootstrap>"))
         self.assertFalse(spared(__file__))
 
+    @harness.strikes
     def test_a_blow_that_is_being_dealt_is_waited_for_when_disarming(self):
         looked, disarmed, result = threading.Event(), threading.Event(), []
         deal = Place().strike_thread
@@ -177,6 +178,7 @@ class Blows(unittest.TestCase):
             thread.join()
         self.assertIn(result, (["owed"], ["struck"]))
 
+    @harness.strikes
     def test_a_real_blow_lands_in_the_loop_of_the_thread_and_not_after_disarming(self):
         landed, ready, done = [], threading.Event(), threading.Event()
         shared = {}

@@ -1,6 +1,8 @@
 //! Workers paused for want of resources: by the system, and resumed by it alone.
 
-use ostler_core::{Notice, Reply, Settings, SpawnFailure, Status, Trigger, WorkerId};
+use ostler_core::{
+    Event, Notice, Recording, Reply, Settings, SpawnFailure, Status, Trigger, WorkerId,
+};
 
 use crate::support::*;
 
@@ -150,4 +152,18 @@ fn an_open_breaker_holds_the_resumption_back() {
     stage.forget();
     stage.advance(secs(29));
     assert_eq!((stage.take(), stage.status(2)), (vec![], Status::Paused));
+}
+
+#[test]
+fn a_spawn_refused_while_a_pause_is_being_stored_spends_no_budget() {
+    let mut stage = Stage::started(Settings { restart_max: 0, ..calm(1) });
+    stage.records();
+    stage.store = Store::Silent;
+    stage.pause(1);
+    stage.fail_spawn(p(1, 1), SpawnFailure::Exhausted);
+    stage.store = Store::Answers(Recording::Stored);
+    let (record, _) = stage.records()[0];
+    stage.feed(Event::Recorded { record, result: Recording::Stored });
+    assert_eq!(stage.status(1), Status::Paused, "as the person wished");
+    assert_eq!(stage.counters().restarts_unplanned, 0);
 }

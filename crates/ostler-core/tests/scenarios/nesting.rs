@@ -317,6 +317,42 @@ fn a_parent_on_a_retiring_worker_takes_no_place_of_those_that_stay() {
 }
 
 #[test]
+fn an_idle_worker_of_somebody_s_own_is_no_place_for_others() {
+    let mut stage = running(no_prefetch(1), 1);
+    stage.add_dedicated();
+    stage.arrive_from(2, &[1]);
+    assert_eq!(stage.take(), [deadlock(2)]);
+}
+
+#[test]
+fn a_retiring_worker_is_no_place_for_others_whoever_it_works_for() {
+    let mut stage = running(no_prefetch(1), 1);
+    stage.recycle(1);
+    stage.become_ready(p(2, 1));
+    stage.arrive(2);
+    stage.forget();
+    stage.arrive_from(3, &[2]);
+    assert_eq!(stage.take(), [deadlock(3)], "1 ends, but its worker takes nobody any more");
+}
+
+#[test]
+fn a_call_waits_for_one_whose_own_call_waits_for_a_stranger() {
+    let mut stage = running(no_prefetch(2), 2);
+    let own = stage.add_dedicated();
+    let to_own = Target::Worker(WorkerId(own));
+    stage.arrive_for(3, to_own);
+    stage.arrive_as(4, |spec| (spec.ancestors, spec.target) = (ids(&[1]), to_own));
+    stage.forget();
+    stage.arrive_from(5, &[2]);
+    assert_eq!(stage.take(), [], "the stranger ends, then 4, then 1, then it is its turn");
+    stage.complete(3, p(own, 1));
+    stage.complete(4, p(own, 1));
+    stage.complete(1, p(1, 1));
+    let turns = [answered(3), assign(4, p(own, 1)), answered(4), answered(1), assign(5, p(1, 1))];
+    assert_eq!(stage.take(), turns);
+}
+
+#[test]
 fn a_worker_that_has_no_process_just_now_is_a_place_to_wait_for() {
     let mut stage = running(no_prefetch(2), 1);
     stage.crash(p(2, 1));

@@ -158,16 +158,3 @@ async fn a_cancel_against_completion_has_one_outcome_and_harms_nobody() {
     assert_eq!(generation(&pool), 1, "the same process");
     stop(pool).await;
 }
-
-#[tokio::test]
-async fn a_call_from_inside_a_function_is_refused_and_does_not_hang() {
-    // A ping would take along an answer that nobody had sent.
-    let settings = Settings { heartbeat: None, ..brisk(1) };
-    let pool = start(spec(functions("functions.py"), settings)).await;
-    for function in ["calls_back", "calls_back_from_a_thread"] {
-        let told = failure(pool.call(call(function, ""))).await.to_string();
-        assert!(told.contains("does not serve calls from workers"), "{function}: {told}");
-    }
-    assert_eq!(ask(&pool, "echo", "[1]").await, "1");
-    stop(pool).await;
-}

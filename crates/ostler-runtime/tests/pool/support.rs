@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_runtime::core::{Backoff, Settings};
+use ostler_runtime::core::{Backoff, Heartbeat, Refusal, Settings};
 use ostler_runtime::{
-    Answered, Body, Call, CallError, Failure, Interpreter, Item, Pool, PoolSpec, Program, Running,
+    Answered, Body, Call, CallError, Event, EventKind, Failure, Followed, Interpreter, Item, Pool,
+    PoolSpec, Program, Refused, Running,
 };
 
 /// Nothing here takes seconds; a test that waits this long has failed.
@@ -56,6 +58,17 @@ pub fn brisk(size: u32) -> Settings {
     }
 }
 
+/// A heartbeat whose misses come soon after each other.
+pub fn quick_heartbeat(timeout: Duration) -> Heartbeat {
+    Heartbeat {
+        interval: Duration::from_millis(50),
+        timeout,
+        misses: 3,
+        initial_delay: Duration::ZERO,
+        independent: false,
+    }
+}
+
 pub fn spec(program: Program, settings: Settings) -> PoolSpec {
     PoolSpec::new("test", program, settings)
 }
@@ -93,6 +106,14 @@ pub async fn ask(pool: &Pool, function: &str, arguments: &str) -> String {
 
 pub fn text(body: &Body) -> String {
     String::from_utf8(body.bytes.to_vec()).expect("text")
+}
+
+/// Why a call was turned away.
+pub async fn refusal(running: Running) -> Refusal {
+    match end(running).await {
+        Err(CallError::Refused(Refused::Pool(refusal))) => refusal,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// How a call failed that may have run.
@@ -133,6 +154,27 @@ pub fn send(pid: i32, signal: i32) {
     // SAFETY: a signal to a process that this test started; no memory is involved.
     let sent = unsafe { libc::kill(pid, signal) };
     assert_eq!(sent, 0, "{pid} cannot be signalled");
+}
+
+/// What a pool's log holds so far, oldest first.
+pub fn events(pool: &Pool) -> Vec<Arc<Event>> {
+    let mut follower = pool.event_log().follow(Some(0));
+    let mut events = Vec::new();
+    while let Some(Followed::Event(event)) = follower.try_next() {
+        events.push(event);
+    }
+    events
+}
+
+/// The first event of a kind, once it is there.
+pub async fn event(pool: &Pool, kind: EventKind) -> Arc<Event> {
+    let mut found = None;
+    until(kind.name(), || {
+        found = events(pool).into_iter().find(|event| event.kind == kind);
+        found.is_some()
+    })
+    .await;
+    found.expect("just seen")
 }
 
 /// A process, told apart from a later one with the same number.
@@ -233,6 +275,22 @@ impl Yard {
     }
 
     pub fn give(&self, sign: &str) {
-        std::fs::write(self.directory.path().join(sign), "").expect("a sign");
+        std::fs::write(self.path(sign), "").expect("a sign");
+    }
+
+    pub fn take_back(&self, sign: &str) {
+        std::fs::remove_file(self.path(sign)).expect("a sign that was given");
+    }
+
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.directory.path().join(file)
+    }
+
+    /// A pipe with a name, held open at both ends, so that nobody waits for the other to open it.
+    pub fn pipe(&self, name: &str) -> std::fs::File {
+        let made = std::process::Command::new("mkfifo").arg(self.path(name)).status();
+        assert!(made.expect("mkfifo runs").success());
+        let open = std::fs::OpenOptions::new().read(true).write(true).open(self.path(name));
+        open.expect("it was just made")
     }
 }

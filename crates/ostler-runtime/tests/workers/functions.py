@@ -3,21 +3,9 @@
 import os
 import time
 
-from concurrent.futures import ThreadPoolExecutor
-
 import ostler
 
-YARD = os.environ.get("YARD", "")
-
-
-def note(file: str, line: str) -> None:
-    with open(os.path.join(YARD, file), "a") as ledger:
-        ledger.write(line + "\n")
-
-
-def await_sign(sign: str) -> None:
-    while not os.path.exists(os.path.join(YARD, sign)):
-        time.sleep(0.002)
+from yard import YARD, await_sign, note
 
 
 @ostler.function
@@ -80,14 +68,3 @@ def hold_and_die():
 def record(name: str):
     note("ledger", f"{name} {os.environ['OSTLER_WORKER']}#{os.environ['OSTLER_GENERATION']}")
     return name
-
-
-@ostler.function
-def calls_back():
-    return ostler.call("other", "function", 1)
-
-
-@ostler.function
-def calls_back_from_a_thread():
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(ostler.call, "other", "function", 1).result()

@@ -183,7 +183,7 @@ fn content_type<B>(response: &Response<B>) -> String {
 }
 
 /// A name as one segment of a path: everything that is not unreserved is percent-encoded.
-fn path_segment(name: &str) -> String {
+pub(super) fn path_segment(name: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -5,13 +5,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use hyper::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::client::Client;
 use super::exit::Failure;
-use super::problem;
+use super::list;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -54,19 +53,31 @@ pub(super) struct Containment {
 #[serde(default)]
 pub(super) struct Worker {
     pub name: String,
+    pub pool: String,
     pub status: String,
     pub phase: Option<String>,
     pub health: Option<String>,
+    /// What is wrong with it, where that is known.
+    pub complaint: Option<String>,
     pub generation: Option<u64>,
     pub pid: Option<u64>,
     pub capacity: u64,
     pub load: u64,
+    pub current_requests: Vec<String>,
     pub requests: BTreeMap<String, Value>,
     pub started_at: Option<String>,
     pub memory: Option<u64>,
 }
 
 impl Worker {
+    /// The worker and which of its processes it runs on: `py-3#7`.
+    pub fn incarnation(&self) -> String {
+        match self.generation {
+            Some(generation) => format!("{}#{generation}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Requests that have ended, whatever their outcome.
     pub fn ended(&self) -> u64 {
         let total = self.requests.get("total").and_then(Value::as_u64);
@@ -76,17 +87,9 @@ impl Worker {
 
 /// The server's answer, as it came.
 pub(super) async fn ask(client: &mut Client) -> Result<Bytes, Failure> {
-    let (status, body) = client.ask(Method::GET, "/api/stats", Bytes::new()).await?;
-    match status.is_success() {
-        true => Ok(body),
-        false => Err(problem::failure(status, &body)),
-    }
+    list::get(client, "/api/stats").await
 }
 
 pub(super) fn parse(body: &[u8]) -> Result<Stats, Failure> {
-    serde_json::from_slice(body).map_err(|error| {
-        Failure::failed(format!(
-            "the server's answer is not understood ({error}); is it of another version? see: ostler status --json"
-        ))
-    })
+    list::understood(serde_json::from_slice(body))
 }

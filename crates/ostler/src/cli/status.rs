@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::args::StatusArgs;
+use super::cells::{age, memory, or_dash, since};
 use super::client::Client;
 use super::endpoint::Endpoint;
 use super::exit::{Exit, Failure};
@@ -79,7 +80,7 @@ fn workers(pools: &[Pool], now: Timestamp) -> String {
     ]);
     for worker in pools.iter().flat_map(|pool| &pool.workers) {
         table.row([
-            incarnation(worker),
+            worker.incarnation(),
             worker.status.clone(),
             or_dash(worker.phase.clone()),
             or_dash(worker.health.clone()),
@@ -91,13 +92,6 @@ fn workers(pools: &[Pool], now: Timestamp) -> String {
         ]);
     }
     table.render()
-}
-
-fn incarnation(worker: &Worker) -> String {
-    match worker.generation {
-        Some(generation) => format!("{}#{generation}", worker.name),
-        None => worker.name.clone(),
-    }
 }
 
 fn serves(worker: &Worker) -> bool {
@@ -122,47 +116,9 @@ fn count(pool: &Pool, which: impl Fn(&Worker) -> bool) -> usize {
     pool.workers.iter().filter(|worker| which(worker)).count()
 }
 
-fn or_dash(cell: Option<String>) -> String {
-    cell.filter(|cell| !cell.is_empty()).unwrap_or_else(|| "-".to_owned())
-}
-
-fn since(at: &str, now: Timestamp) -> Option<String> {
-    let at: Timestamp = at.parse().ok()?;
-    Some(age(now.duration_since(at).as_secs_f64()))
-}
-
-/// The two largest units of a time span: `3h 12m`.
-fn age(seconds: f64) -> String {
-    let seconds = seconds.max(0.0) as u64;
-    let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
-    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{rest}s"),
-        (0, 0, _) => format!("{minutes}m {rest}s"),
-        (0, _, _) => format!("{hours}h {minutes}m"),
-        _ => format!("{days}d {hours}h"),
-    }
-}
-
-fn memory(bytes: u64) -> String {
-    match bytes {
-        0..1_048_576 => format!("{} KiB", bytes / 1_024),
-        _ => format!("{} MiB", bytes / 1_048_576),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_show_their_two_largest_units() {
-        for (seconds, shown) in
-            [(-1.0, "0s"), (59.9, "59s"), (61.0, "1m 1s"), (3_600.0, "1h 0m"), (90_000.0, "1d 1h")]
-        {
-            assert_eq!(age(seconds), shown);
-        }
-    }
 
     #[test]
     fn a_pool_is_unwell_when_it_or_a_worker_failed_or_is_degraded() {
