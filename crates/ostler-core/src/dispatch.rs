@@ -85,7 +85,7 @@ impl Pool {
         }
         let serving = self.workers.values().filter(|worker| !worker.dedicated && worker.accepts());
         let places: u32 = serving.filter_map(Worker::process).map(|process| process.capacity).sum();
-        let turns = self.queue.len_before(spec.priority) as u32;
+        let turns = self.queue.len_before(spec.priority, spec.owner) as u32;
         (places > 0).then(|| self.service.saturating_mul(turns) / places + self.service)
     }
 

@@ -111,7 +111,7 @@ pub struct RequestSpec {
     /// The caller allows more than one execution.
     pub idempotent: bool,
     pub target: Target,
-    /// Of function and payload: the same request has the same.
+    /// Of function and payload: the same request has the same. 0: nobody took one.
     pub fingerprint: u64,
     /// Requests of this pool that wait for this one, if it was made by one of them.
     pub ancestors: Vec<RequestId>,

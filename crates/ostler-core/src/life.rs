@@ -99,7 +99,9 @@ impl Pool {
         if exhausted && self.stage == Stage::Open && self.workers[&id.worker].in_service() {
             self.transition(cx, id.worker, Trigger::PauseExhausted, None);
         } else {
-            self.after_end(cx, id.worker, reason.is_none_or(|reason| !reason.planned()));
+            // What the system lacks is not held against the pool.
+            let unplanned = reason.is_none_or(|reason| !reason.planned());
+            self.after_end(cx, id.worker, unplanned && !exhausted);
         }
         self.launch(cx);
     }

@@ -27,7 +27,7 @@ struct Suspect {
 impl Quarantine {
     /// A process crashed while it worked on this request alone. True: from now on it is refused.
     pub fn blame(&mut self, now: Time, fingerprint: u64, exit: Exit, period: Duration) -> bool {
-        if period.is_zero() {
+        if period.is_zero() || fingerprint == 0 {
             return false;
         }
         self.suspects.retain(|_, suspect| suspect.until > now);

@@ -69,10 +69,17 @@ impl FairQueue {
         band.lanes[owner].waiting.first().copied()
     }
 
-    /// How many of this priority or a higher one wait. Looks at each owner.
-    pub fn len_before(&self, priority: i8) -> usize {
-        let before = self.bands.range(..=Reverse(priority)).map(|(_, band)| band);
-        before.flat_map(|band| band.lanes.values()).map(|lane| lane.waiting.len()).sum()
+    /// How many go before one more request of this owner: all of a higher priority, and of each
+    /// owner at its own one as many as it has turns until then. Looks at each owner.
+    pub fn len_before(&self, priority: i8, owner: u64) -> usize {
+        let higher = self.bands.range(..Reverse(priority)).flat_map(|(_, band)| band.lanes.values());
+        let higher: usize = higher.map(|lane| lane.waiting.len()).sum();
+        let Some(band) = self.bands.get(&Reverse(priority)) else { return higher };
+        let own = band.lanes.get(&owner).map_or(0, |lane| lane.waiting.len());
+        let before = |(of, lane): (&u64, &Lane)| {
+            lane.waiting.len().min(if *of == owner { own } else { own + 1 })
+        };
+        higher + band.lanes.iter().map(before).sum::<usize>()
     }
 
     pub fn len(&self) -> usize {
@@ -154,6 +161,20 @@ mod tests {
         queue.push(0, 2, RequestId(10));
         queue.push(0, 2, RequestId(11));
         assert_eq!(drain(&mut queue), [0, 10, 1, 11, 2, 3, 4]);
+    }
+
+    #[test]
+    fn those_before_a_newcomer_are_counted_by_turns() {
+        let mut queue = FairQueue::default();
+        for id in 0..100 {
+            queue.push(0, 1, RequestId(id));
+        }
+        queue.push(0, 2, RequestId(100));
+        queue.push(5, 3, RequestId(101));
+        assert_eq!(queue.len_before(0, 1), 1 + 100 + 1);
+        assert_eq!(queue.len_before(0, 2), 1 + 2 + 1);
+        assert_eq!(queue.len_before(0, 9), 1 + 1 + 1);
+        assert_eq!((queue.len_before(5, 9), queue.len_before(6, 9)), (1, 0));
     }
 
     #[test]

@@ -117,17 +117,8 @@ impl Attendance {
         contained: Contained,
         rendezvous: Option<Rendezvous>,
     ) {
-        let name: Arc<str> = driver.launcher.name(process).into();
-        let output = driver.output_of(process);
-        let link = Arc::new(Link::new(
-            process,
-            Arc::clone(&name),
-            contained.pid,
-            contained.handle,
-            Arc::clone(&output),
-            &driver.launcher,
-            driver.clock,
-        ));
+        let link = Arc::new(Link::new(&driver, process, contained.pid, contained.handle));
+        let output = Arc::clone(&link.output);
         let mut attendance = Attendance {
             link: Arc::clone(&link),
             readers: JoinSet::new(),

@@ -159,7 +159,7 @@ impl Driver {
     /// A call that need not go as far as the core.
     pub fn turn_away(&self, exchange: &Exchange, refused: Refused) {
         let ended = exchange.finish(Err(CallError::Refused(refused)), self.clock.now());
-        self.lock().chronicle.ended(ended, || name_of(self.number, exchange));
+        self.lock().chronicle.ended(ended, || exchange.name(self.number));
     }
 
     pub fn report(&self, event: Event) {
@@ -214,7 +214,7 @@ impl Driver {
 
     /// The id by which a request is known outside.
     pub fn name_of(&self, exchange: &Exchange) -> Arc<str> {
-        name_of(self.number, exchange)
+        exchange.name(self.number)
     }
 
     /// The request that an id names, if it is one of this pool and not forgotten.
@@ -363,6 +363,9 @@ impl Driver {
                 recorded.push(Event::Recorded { record, result: Recording::Stored });
             }
             Command::Reply { order, reply } => {
+                if let Reply::Illegal { from, to, .. } = &reply {
+                    inner.chronicle.tally.note_refused_status(*from, *to);
+                }
                 if let Some(waiting) = inner.orders.remove(&order) {
                     drop(waiting.send(reply));
                 }
@@ -414,7 +417,7 @@ impl Driver {
             Notice::Retried { request, lost } => {
                 if let Some(exchange) = inner.exchanges.get(request) {
                     exchange.waits_again(now);
-                    inner.chronicle.retried(name_of(self.number, exchange), *lost);
+                    inner.chronicle.retried(exchange.name(self.number), *lost);
                 }
             }
             Notice::Quarantined { process, exit, .. } => {
@@ -537,10 +540,6 @@ fn tells_of_silence(notice: &Notice) -> bool {
     }
 }
 
-fn name_of(pool: u64, exchange: &Exchange) -> Arc<str> {
-    exchange.given_id().unwrap_or_else(|| naming::made_id(pool, exchange.id).into())
-}
-
 impl Inner {
     fn note_event(&mut self, now: Time, event: &Event) {
         match event {
@@ -601,7 +600,7 @@ impl Inner {
             let outcome = ended.record.code.unwrap_or(crate::tally::OK);
             self.chronicle.credit(link.process.worker, outcome);
         }
-        self.chronicle.ended(ended, || name_of(pool, exchange));
+        self.chronicle.ended(ended, || exchange.name(pool));
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::chronicle::{CancelledBy, Ended};
 use crate::failure::{CallError, Failure, Refused};
 use crate::link::Link;
+use crate::naming;
 use crate::record::{RequestRecord, RequestState};
 
 #[derive(Debug)]
@@ -133,6 +134,11 @@ impl Exchange {
     /// The id that its caller gave.
     pub fn given_id(&self) -> Option<Arc<str>> {
         self.details.as_ref()?.request_id.clone()
+    }
+
+    /// The id by which it is known outside: the caller's own, or one made of its numbers.
+    pub fn name(&self, pool: u64) -> Arc<str> {
+        self.given_id().unwrap_or_else(|| naming::made_id(pool, self.id).into())
     }
 
     pub fn keep_answer(&self, answer: Result<Body, CallError>) {

@@ -10,7 +10,8 @@ static SECRET: LazyLock<u64> = LazyLock::new(|| uuid::Uuid::now_v7().as_u128() a
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 pub(crate) fn of(function: &str, payload: &[u8]) -> u64 {
-    fold(fold(*SECRET, function.as_bytes()), payload)
+    // 0 means none.
+    fold(fold(*SECRET, function.as_bytes()), payload).max(1)
 }
 
 fn fold(seed: u64, bytes: &[u8]) -> u64 {

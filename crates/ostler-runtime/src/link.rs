@@ -18,14 +18,16 @@ use tokio::net::unix::OwnedWriteHalf;
 use crate::callback::Leash;
 use crate::clock::Clock;
 use crate::containment::ProcessHandle;
+use crate::driver::Driver;
 use crate::exchange::{Began, Exchange, Pushed};
 use crate::failure::{CallError, Condition, Failure, Refused};
-use crate::launcher::Launcher;
 use crate::outbox::{Outbox, Outgoing, Speller, Unsent};
 use crate::output::{Output, Stream};
 
 #[derive(Debug)]
 pub struct Link {
+    /// The number of its pool.
+    pool: u64,
     pub(crate) process: ProcessId,
     pub(crate) name: Arc<str>,
     pub(crate) pid: i32,
@@ -108,23 +110,21 @@ pub(crate) enum Reaction {
 
 impl Link {
     pub(crate) fn new(
+        driver: &Driver,
         process: ProcessId,
-        name: Arc<str>,
         pid: i32,
         handle: ProcessHandle,
-        output: Arc<Output>,
-        launcher: &Launcher,
-        clock: Clock,
     ) -> Self {
         Link {
+            pool: driver.number,
             process,
-            name,
+            name: driver.launcher.name(process).into(),
             pid,
             handle,
-            output,
-            limits: launcher.limits(),
-            max_result: launcher.max_result(),
-            clock,
+            output: driver.output_of(process),
+            limits: driver.launcher.limits(),
+            max_result: driver.launcher.max_result(),
+            clock: driver.clock,
             data: OnceLock::new(),
             control: OnceLock::new(),
             opened: OnceLock::new(),
@@ -411,7 +411,7 @@ impl Link {
             }
             FromWorker::Log(log) => {
                 let request = log.id.and_then(|id| self.exchange(id));
-                let request = request.and_then(|exchange| exchange.given_id());
+                let request = request.map(|exchange| exchange.name(self.pool));
                 let generation = self.process.generation;
                 self.output.note(Stream::Log, log.level, generation, request, log.message);
                 Ok(Reaction::Nothing)

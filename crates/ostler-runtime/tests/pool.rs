@@ -6,18 +6,26 @@ mod callbacks;
 mod calls;
 #[path = "pool/checkups.rs"]
 mod checkups;
+#[path = "pool/crashes.rs"]
+mod crashes;
 #[path = "pool/health.rs"]
 mod health;
 #[path = "pool/leases.rs"]
 mod leases;
+#[path = "pool/lives.rs"]
+mod lives;
 #[path = "pool/plain.rs"]
 mod plain;
 #[path = "pool/profiles.rs"]
 mod profiles;
+#[path = "pool/races.rs"]
+mod races;
 #[path = "pool/recovery.rs"]
 mod recovery;
 #[path = "pool/replay.rs"]
 mod replay;
+#[path = "pool/requests.rs"]
+mod requests;
 #[path = "pool/streams.rs"]
 mod streams;
 #[path = "pool/supervision.rs"]

@@ -12,6 +12,8 @@ use ostler_runtime::{Body, Call, Encoding, OnDisconnect, Running};
 
 use crate::payload::Payload;
 use crate::problem::Problem;
+use crate::query::invalid;
+use crate::segment::decoded;
 use crate::server::Shared;
 use crate::stream::{Framing, StreamBody};
 
@@ -44,6 +46,10 @@ pub(crate) async fn serve(
     given: Option<HeaderValue>,
 ) -> Response<Payload> {
     let mut id = given;
+    if request.method() != Method::POST {
+        let id = id.unwrap_or_else(|| shared.next_request_id());
+        return not_a_post(&id);
+    }
     match answer(&shared, request, client, &mut id).await {
         Ok(response) => response,
         Err(problem) => {
@@ -54,15 +60,22 @@ pub(crate) async fn serve(
     }
 }
 
+fn not_a_post(id: &HeaderValue) -> Response<Payload> {
+    let detail = "a call is made with POST";
+    let refused = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail);
+    let mut response = crate::payload::problem(&refused, id);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+    response
+}
+
 async fn answer(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
     client: u64,
     id: &mut Option<HeaderValue>,
 ) -> Result<Response<Payload>, Problem> {
-    if request.method() != Method::POST {
-        let detail = "a call is made with POST";
-        return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail));
+    if let Some(query) = request.uri().query().filter(|query| !query.is_empty()) {
+        return Err(invalid(format!("a call has no parameters beside its body: `{query}`")));
     }
     let (pool, function) = route(request.uri().path()).expect("routed here by its path");
     let (pool, function) = (shared.pool(&decoded(pool)?)?.clone(), decoded(function)?);
@@ -269,28 +282,6 @@ fn too_large(limit: usize) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
 }
 
-/// A path segment without its percent signs.
-fn decoded(segment: &str) -> Result<String, Problem> {
-    if !segment.contains('%') {
-        return Ok(segment.to_owned());
-    }
-    let bad = || Problem::bad_request(format!("`{segment}` is not percent-encoded UTF-8"));
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or_else(bad)?);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| bad())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,14 +301,6 @@ mod tests {
         }
         for text in ["", "0", "-1", "1 day", "1e9", "25h", "nan"] {
             assert!(parse_timeout(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn percent_signs_are_decoded_or_refused() {
-        assert_eq!(decoded("a%20b").unwrap(), "a b");
-        for bad in ["%", "%2", "%zz", "%ff"] {
-            assert!(decoded(bad).is_err(), "{bad}");
         }
     }
 }

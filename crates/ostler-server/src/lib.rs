@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod arguments;
 mod call;
 mod docs;
 mod events;
@@ -20,6 +21,7 @@ mod problem;
 mod query;
 mod requests;
 mod routes;
+mod segment;
 mod server;
 mod sse;
 mod status;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
@@ -16,6 +16,7 @@ use crate::list::{self, Page};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::segment::Segment;
 use crate::server::Shared;
 use crate::sse::{self, Source, last_event_id};
 use crate::time::rfc3339;
@@ -83,7 +84,7 @@ pub(crate) struct LogQuery {
                content_type = "application/problem+json")))]
 pub(crate) async fn read(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Params(query): Params<LogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

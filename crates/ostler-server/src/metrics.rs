@@ -11,13 +11,17 @@ use ostler_runtime::{Counts, Histogram, MetricKey, Pool, PoolInfo, Tally, phase_
 
 use crate::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::pools::lifecycle;
+use crate::query::{Nothing, Params};
 use crate::server::Shared;
 use crate::workers::resident_bytes;
 
 /// Everything measured, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "server.metrics",
     responses((status = 200, body = String, content_type = "text/plain")))]
-pub(crate) async fn expose(State(shared): State<Arc<Shared>>) -> Response {
+pub(crate) async fn expose(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Response {
     let pools: Vec<Measured> = shared.pools.iter().map(Measured::of).collect();
     let mut out = Exposition::default();
     server(&mut out, &shared);

@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, ToSchema};
 
 use crate::answer::{Answer, ok};
+use crate::arguments::{any_body, request_body};
+use crate::query::{Nothing, Params};
+use crate::segment::encoded;
 use crate::server::Shared;
 
 /// An error. Members beside these help with the particular code.
@@ -55,13 +58,19 @@ struct Described;
 
 /// The fixed part does not change while the server runs.
 static FIXED: LazyLock<Value> = LazyLock::new(|| {
-    serde_json::to_value(Described::openapi()).expect("a description is plain data")
+    let mut document =
+        serde_json::to_value(Described::openapi()).expect("a description is plain data");
+    add_common_problems(&mut document);
+    document
 });
 
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", tag = "server", operation_id = "server.openapi",
     responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
-pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Answer<Value> {
+pub(crate) async fn document(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Answer<Value> {
     let mut document = FIXED.clone();
     document["info"]["version"] = shared.version.into();
     if let Some(paths) = document["paths"].as_object_mut() {
@@ -75,15 +84,14 @@ pub(crate) async fn document(State(shared): State<Arc<Shared>>) -> Answer<Value>
 
 fn calls_of(pool: &Pool) -> Map<String, Value> {
     let calls = pool.functions().iter().map(|function| {
-        let path = format!("/api/pools/{}/call/{}", segment(pool.name()), segment(&function.name));
+        let path = format!("/api/pools/{}/call/{}", encoded(pool.name()), encoded(&function.name));
         (path, call(pool.name(), function))
     });
     calls.collect()
 }
 
 fn call(pool: &str, function: &FunctionSpec) -> Value {
-    let parameters = function.parameters.as_ref();
-    let schema: Value = parameters.and_then(|s| s.as_str().parse().ok()).unwrap_or(json!({}));
+    let schema = function.parameters.as_ref().map(|schema| schema.as_str());
     let doc = function.doc.as_deref().unwrap_or_default();
     json!({ "post": {
         "tags": [format!("pool {pool}")],
@@ -94,8 +102,8 @@ fn call(pool: &str, function: &FunctionSpec) -> Value {
         "x-ostler-function": function.name,
         "x-ostler-streaming": function.streaming,
         "parameters": call_headers(),
-        "requestBody": { "content": { "application/json": { "schema": schema } } },
-        "responses": call_responses(function.streaming),
+        "requestBody": request_body(schema),
+        "responses": call_responses(),
     } })
 }
 
@@ -113,56 +121,102 @@ fn any_call() -> Value {
         "description": "A JSON object is keyword arguments, an array positional ones, another \
             value the one argument, nothing none. Other content types reach functions that take bytes.",
         "parameters": parameters,
-        "requestBody": { "content": { "application/json": { "schema": {} },
-                                      "application/octet-stream": {} } },
-        "responses": call_responses(true),
+        "requestBody": any_body(),
+        "responses": call_responses(),
     } })
 }
 
 fn call_headers() -> Vec<Value> {
+    let text = |pattern| json!({ "type": "string", "pattern": pattern });
     let headers = [
-        ("Ostler-Timeout", "Seconds, or with a unit: 1.5, 200ms, 5m."),
-        ("Ostler-Idempotent", "true: it may run again after a crash or a retryable error."),
-        ("Ostler-Priority", "-100 to 100, higher first."),
-        ("Ostler-Owner", "Whom fairness is owed to."),
-        ("Ostler-Request-Id", "1 to 128 printable characters; comes back with the answer."),
-        ("traceparent", "W3C trace context."),
+        (
+            "Ostler-Timeout",
+            "Seconds, or with a unit: 1.5, 200ms, 5m; at most 24h.",
+            text(r"^([1-9][0-9]{0,3}|[0-9]{1,3}\.[0-9]{0,2}[1-9])s?$|^[1-9][0-9]{0,6}ms$|^[1-9][0-9]?m$|^([1-9]|1[0-9]|2[0-4])h$"),
+        ),
+        (
+            "Ostler-Idempotent",
+            "true: it may run again after a crash or a retryable error.",
+            json!({ "type": "boolean", "default": false }),
+        ),
+        (
+            "Ostler-Priority",
+            "-100 to 100, higher first.",
+            json!({ "type": "integer", "minimum": -100, "maximum": 100, "default": 0 }),
+        ),
+        ("Ostler-Owner", "Whom fairness is owed to.", text("^[!-~]{1,256}$")),
+        (
+            "Ostler-Request-Id",
+            "1 to 128 printable characters; comes back with the answer.",
+            text("^[!-~]{1,128}$"),
+        ),
+        ("traceparent", "W3C trace context.", text("^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")),
     ];
-    let described = headers.map(|(name, about)| {
-        json!({ "name": name, "in": "header", "description": about, "schema": { "type": "string" } })
+    let described = headers.map(|(name, about, schema)| {
+        json!({ "name": name, "in": "header", "description": about, "schema": schema })
     });
     described.into()
 }
 
-fn call_responses(streaming: bool) -> Value {
-    let mut content = json!({ "application/json": { "schema": {} } });
-    if streaming {
-        content["text/event-stream"] = json!({ "schema": { "type": "string" } });
-        content["application/x-ndjson"] = json!({ "schema": { "type": "string" } });
+/// The problems that a call can end in, by their status.
+const CALL_PROBLEMS: [(&str, &str); 12] = [
+    ("400", "malformed"),
+    ("403", "host_not_allowed, origin_not_allowed"),
+    ("404", "pool_not_found, function_not_found"),
+    ("408", "body_timeout"),
+    ("409", "nested_deadlock, nested_too_deep, thread_unsafe"),
+    ("413", "body_too_large"),
+    ("422", "invalid_arguments, validation, quarantined"),
+    ("499", "cancelled"),
+    ("500", "application_error"),
+    (
+        "502",
+        "worker_crashed, worker_stopped, worker_unresponsive, worker_answered_nonsense, \
+         result_too_large, shutting_down",
+    ),
+    (
+        "503",
+        "pool_saturated, queue_timeout, deadline_unreachable, shutting_down, pool_failed",
+    ),
+    ("504", "deadline_exceeded"),
+];
+
+fn call_responses() -> Value {
+    let stream = json!({ "schema": { "type": "string" } });
+    let mut responses = json!({ "200": {
+        "description": "The result: as JSON, as a stream if `Accept` asks for one, or bytes under \
+            the content type that the function gave them.",
+        "headers": {
+            "Ostler-Request-Id": { "schema": { "type": "string" } },
+            "Ostler-Worker": { "schema": { "type": "string" }, "description": "Not with a stream." },
+        },
+        "content": {
+            "application/json": { "schema": {} },
+            "text/event-stream": stream.clone(),
+            "application/x-ndjson": stream,
+            "*/*": {},
+        },
+    } });
+    for (status, codes) in CALL_PROBLEMS {
+        responses[status] = problem_response(codes);
     }
-    let problem = json!({ "application/problem+json": {
-        "schema": { "$ref": "#/components/schemas/ProblemBody" } } });
-    json!({
-        "200": { "description": "The result", "content": content },
-        "default": { "description": "A problem", "content": problem },
-    })
+    responses
 }
 
-/// A name as a segment of a path. Braces would be taken for a parameter.
-fn segment(name: &str) -> String {
-    use std::fmt::Write as _;
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(byte.into());
-            }
-            other => {
-                let _ = write!(out, "%{other:02X}");
-            }
+fn problem_response(codes: &str) -> Value {
+    json!({ "description": codes, "content": { "application/problem+json": {
+        "schema": { "$ref": "#/components/schemas/ProblemBody" } } } })
+}
+
+/// What may be wrong with a request whatever it asks for.
+fn add_common_problems(document: &mut Value) {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
+    let operations = paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    for operation in operations {
+        for (status, codes) in CALL_PROBLEMS.iter().take(2) {
+            operation["responses"][status] = problem_response(codes);
         }
     }
-    out
 }
 
 #[cfg(test)]
@@ -209,11 +263,5 @@ mod tests {
         assert_eq!(post["summary"], "Says hello.");
         let given = &post["requestBody"]["content"]["application/json"]["schema"];
         assert_eq!(given["properties"]["name"]["type"], "string");
-    }
-
-    #[test]
-    fn names_are_spelled_for_paths() {
-        assert_eq!(segment("a.b-c_1"), "a.b-c_1");
-        assert_eq!(segment("a/{b} ü"), "a%2F%7Bb%7D%20%C3%BC");
     }
 }

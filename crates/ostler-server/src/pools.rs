@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use ostler_core::{Counters, Lifecycle, Occupancy};
 use ostler_runtime::{Pool, PoolInfo};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use crate::list::Page;
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params};
+use crate::segment::Segment;
 use crate::server::Shared;
 use crate::workers::WorkerBody;
 
@@ -191,7 +192,7 @@ pub(crate) async fn list(
                content_type = "application/problem+json")))]
 pub(crate) async fn one(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<PoolDetail>, Problem> {
     let pool = shared.pool(&name)?;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use ostler_runtime::{RequestInfo, RequestState};
@@ -16,6 +16,7 @@ use crate::list::{self, Page};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid, named};
+use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
 
@@ -194,7 +195,7 @@ fn parse_cursor(text: &str) -> Result<Key, Problem> {
                content_type = "application/problem+json")))]
 pub(crate) async fn one(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<RequestDetail>, Problem> {
     let found = shared.pools.iter().find_map(|pool| Some((pool, pool.request(&id)?)));
@@ -212,7 +213,7 @@ pub(crate) async fn one(
                content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<CancelBody>, Problem> {
     let found = shared.pools.iter().find_map(|pool| Some((pool, pool.cancel(&id)?)));

@@ -263,7 +263,12 @@ async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Paylo
         Err(never) => match never {},
     };
     if let Some(told) = response.extensions_mut().remove::<Problem>() {
-        return problem(&told, &id);
+        let mut spelled = problem(&told, &id);
+        // The router knows which methods there are.
+        if let Some(allow) = response.headers_mut().remove(header::ALLOW) {
+            spelled.headers_mut().insert(header::ALLOW, allow);
+        }
+        return spelled;
     }
     response.headers_mut().insert(call::REQUEST_ID, id);
     response.map(Payload::Router)

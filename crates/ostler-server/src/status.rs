@@ -18,7 +18,7 @@ use crate::server::{Shared, Stop};
 /// The server runs.
 #[utoipa::path(get, path = "/livez", tag = "server", operation_id = "server.livez",
     responses((status = 200, body = String, content_type = "text/plain")))]
-pub(crate) async fn livez() -> &'static str {
+pub(crate) async fn livez(Params(Nothing {}): Params<Nothing>) -> &'static str {
     "ok\n"
 }
 
@@ -39,7 +39,10 @@ pub(crate) struct Unready {
 /// Ready when every pool has had a worker and none has failed; not merely because all are busy.
 #[utoipa::path(get, path = "/readyz", tag = "server", operation_id = "server.readyz",
     responses((status = 200, body = ReadyBody), (status = 503, body = ReadyBody)))]
-pub(crate) async fn readyz(State(shared): State<Arc<Shared>>) -> Answer<ReadyBody> {
+pub(crate) async fn readyz(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Answer<ReadyBody> {
     let infos = shared.pools.iter().map(|pool| pool.info());
     let waiting_for: Vec<Unready> = infos
         .filter(|info| info.view.lifecycle != Lifecycle::Running)

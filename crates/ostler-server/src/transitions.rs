@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use ostler_runtime::{PhaseStep, StatusStep, WorkerHistory, phase_name, phase_reason};
 use serde::Serialize;
@@ -13,6 +13,7 @@ use crate::list::Page;
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params};
+use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
 use crate::workers;
@@ -84,7 +85,7 @@ impl TransitionBody {
                content_type = "application/problem+json")))]
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<Page<TransitionBody>>, Problem> {
     let (pool, name) = workers::find(&shared, &id)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ostler_core::{Phase, Status, StopReason, WorkerId};
 use ostler_runtime::{Connection, Pool, PoolInfo, WorkerInfo, phase_name, stop_reason};
@@ -17,6 +17,7 @@ use crate::list::{self, Page};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid, named};
+use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
 
@@ -219,7 +220,7 @@ pub(crate) async fn list(
                content_type = "application/problem+json")))]
 pub(crate) async fn one(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<WorkerBody>, Problem> {
     let found = shared.pools.iter().enumerate().find_map(|(place, pool)| {

@@ -86,7 +86,7 @@ class Place:
             self.lock.acquire()
             struck = self.struck
             self.lock.release()
-            if struck:
+            if struck and self.strike_thread is not None:
                 for _ in _TWICE:  # a loop's turn is where a blow strikes
                     pass
                 self.strike_thread(self.ident, None)

@@ -73,6 +73,7 @@ def drops(us):
     end = time.perf_counter() + us / 1e6
     while time.perf_counter() < end:
         Dropped()
+        spin(2)
     return us
 
 @ostler.function

@@ -130,6 +130,16 @@ class Blows(unittest.TestCase):
         self.place.mask()
         self.place.unmask()  # once only
 
+    def test_where_no_thread_can_be_struck_the_ends_of_masks_still_raise(self):
+        self.place.strike_thread = None
+        self.place.arm(7)
+        self.assertTrue(self.strike_from_elsewhere())  # nothing to try again
+        self.place.mask()
+        self.turn.cancelled = True
+        with self.assertRaises(Cancelled):
+            self.place.unmask()
+        self.place.disarm()
+
     def test_the_standard_library_and_the_sdk_are_spared_and_the_rest_is_not(self):
         self.assertTrue(spared(threading.__file__))
         self.assertTrue(spared(harness.wire.__file__))

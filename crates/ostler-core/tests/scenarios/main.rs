@@ -5,6 +5,7 @@
 mod admission;
 mod capacity;
 mod checkups;
+mod circles;
 mod excuses;
 mod exhaustion;
 mod fairness;

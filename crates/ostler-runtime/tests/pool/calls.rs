@@ -123,38 +123,3 @@ async fn thousands_of_deadlines_at_once_each_have_their_outcome() {
     assert!(yard.lines("ledger").is_empty());
     stop(pool).await;
 }
-
-/// A cancel that comes sooner or later: each call ends once, as one or the other.
-#[tokio::test]
-async fn a_cancel_against_completion_has_one_outcome_and_harms_nobody() {
-    let settings = Settings { cancel_grace: LIMIT, ..Settings::of_size(1) };
-    let pool = start(spec(functions("functions.py"), settings)).await;
-    within("the worker is ready", pool.ready()).await;
-    let (mut completed, mut cancelled) = (0, 0);
-    for number in 0..400 {
-        let mut running = pool.call(call("echo", &format!("[{number}]")));
-        for _ in 0..number % 40 {
-            tokio::task::yield_now().await;
-            std::hint::black_box(std::fs::metadata("/proc/self/stat").is_ok());
-        }
-        running.cancel();
-        let Item::End(end) = within("it ends", running.next()).await else {
-            panic!("nothing streams")
-        };
-        match end {
-            Ok(body) => {
-                assert_eq!(text(&body), number.to_string());
-                completed += 1;
-            }
-            Err(CallError::Failed(Failure::Cancelled { .. })) => cancelled += 1,
-            Err(other) => panic!("{number}: {other:?}"),
-        }
-        if number % 10 == 0 {
-            assert_eq!(ask(&pool, "echo", r#"["between"]"#).await, r#""between""#);
-        }
-    }
-    assert!(completed > 0 && cancelled > 0, "{completed} completed, {cancelled} were cancelled");
-    assert_eq!(ask(&pool, "echo", r#"["after"]"#).await, r#""after""#);
-    assert_eq!(generation(&pool), 1, "the same process");
-    stop(pool).await;
-}

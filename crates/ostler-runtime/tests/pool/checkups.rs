@@ -46,10 +46,8 @@ async fn an_unwell_worker_gets_no_work_and_comes_back_without_traffic() {
         until("it is well again", || phase(&pool) == Some(Phase::Ready)).await;
         assert_eq!(pool.info().workers[0].complaint, None);
     }
-    let ups_and_downs = [
-        ("worker.degraded", Some("check_failed")),
-        ("worker.recovered", Some("check_passed")),
-    ];
+    let ups_and_downs =
+        [("worker.degraded", Some("check_failed")), ("worker.recovered", Some("check_passed"))];
     let begin = [("worker.spawned", Some("first")), ("worker.ready", None)];
     let wanted: Vec<_> = begin.into_iter().chain(ups_and_downs).chain(ups_and_downs).collect();
     assert_eq!(told(&pool), wanted);
@@ -94,7 +92,8 @@ async fn is_replaced(sign: &str, checkup: Checkup, result: &str) {
     gone(&old).await;
     assert_eq!(ask(&pool, "echo", "[1]").await, "1");
     let told = told(&pool);
-    let degraded = told.iter().position(|event| *event == ("worker.degraded", Some("check_failed")));
+    let degraded =
+        told.iter().position(|event| *event == ("worker.degraded", Some("check_failed")));
     let stopping = told.iter().position(|event| *event == ("worker.stopping", Some("unhealthy")));
     let terminated =
         told.iter().position(|event| *event == ("worker.terminated", Some("unhealthy")));

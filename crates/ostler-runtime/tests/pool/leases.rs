@@ -69,12 +69,12 @@ async fn others_wait_for_a_leased_place_until_it_is_given_back() {
     let yard = Yard::new();
     let pool = keeping(&yard, 1).await;
     let lease = lease(&pool, long()).await;
-    let other = pool.call(call("where", ""));
+    let other = pool.call(call("record", r#"["other"]"#));
     until("it waits", || pool.info().view.queued == 1).await;
     for value in 0..3 {
         keep(&lease, value).await;
     }
-    assert!(yard.lines("begun").is_empty(), "it came between");
+    assert!(yard.lines("ledger").is_empty(), "it came between");
     drop(lease);
     end(other).await.expect("now it has the place");
     assert!(free(&pool), "{:?}", pool.info().view);

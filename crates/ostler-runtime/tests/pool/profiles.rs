@@ -171,8 +171,7 @@ async fn a_sibling_that_outlasts_the_grace_is_told_why_it_ended() {
 async fn a_crash_tells_every_sibling() {
     let yard = Yard::new();
     let pool = one_of(&yard, THREADS, brisk(1)).await;
-    let siblings: Vec<_> =
-        (0..4).map(|_| pool.call(call("side_hold", r#"["lost"]"#))).collect();
+    let siblings: Vec<_> = (0..4).map(|_| pool.call(call("side_hold", r#"["lost"]"#))).collect();
     until("all are inside", || yard.lines("begun").len() == 4).await;
     send(pid(&pool, 0).await, libc::SIGKILL);
     for running in siblings {
@@ -229,7 +228,10 @@ async fn one_request_at_a_time_means_one_thread_for_numeric_libraries() {
     }
     assert_eq!(environment["GRPC_POLL_STRATEGY"], "poll");
     assert_eq!(environment["OMP_NUM_THREADS"], "2", "what the pool says counts");
-    assert_eq!((&environment["OSTLER_PROFILE"], &environment["OSTLER_CAPACITY"]), (&"process".into(), &"1".into()));
+    assert_eq!(
+        (&environment["OSTLER_PROFILE"], &environment["OSTLER_CAPACITY"]),
+        (&"process".into(), &"1".into())
+    );
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler_runtime::core::{Heartbeat, Settings};
-use ostler_runtime::{Call, Failure, Item, PoolSpec};
+use ostler_runtime::{Call, Failure, Item, PoolSpec, ProcessSettings, Profile, RequestState};
 
 use super::support::*;
 
@@ -62,6 +62,109 @@ async fn a_worker_answers_pings_while_its_reader_stalls() {
     until("more pings are answered", || yard.size_of("pings") > pings + 5).await;
     assert_eq!(yard.size_of("produced"), CREDIT);
     drop(stalled);
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_stalled_reader_holds_back_neither_siblings_nor_pings_of_its_process() {
+    let threads = (Profile::Thread { threads: 4 }, "side_produce");
+    let tasks = (Profile::Async { concurrency: 4 }, "async_produce");
+    for (profile, produce) in [threads, tasks] {
+        let yard = Yard::new();
+        let settings = Settings { heartbeat: Some(quick_heartbeat(LIMIT)), ..Settings::of_size(1) };
+        let processes = ProcessSettings { profile, ..ProcessSettings::default() };
+        let spec = PoolSpec { processes, ..spec(functions("sides.py"), settings) };
+        let pool = start(yard.around(spec)).await;
+        let mut stalled = pool.call(million(produce));
+        within("a chunk", stalled.next()).await;
+        until("the credit is used up", || yard.size_of("produced") >= CREDIT).await;
+        let pongs = pool.tally().heartbeat_time().count();
+        for number in 0..100 {
+            assert_eq!(ask(&pool, "quick", &format!("[{number}]")).await, number.to_string());
+        }
+        until("pings are answered", || pool.tally().heartbeat_time().count() > pongs + 3).await;
+        let produced = yard.size_of("produced");
+        assert!(produced <= CREDIT + 1, "{produce}: {produced} chunks");
+        drop(stalled);
+        until("its place is free", || pool.info().view.running == 0).await;
+        assert_eq!(generation(&pool), 1, "{produce}: the same process");
+        stop(pool).await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_of_lines_that_knows_credit_stays_within_it() {
+    let yard = Yard::new();
+    let pool = start(yard.around(spec(program("counts-credit.py").await, brisk(1)))).await;
+    let mut stalled = pool.call(million("produce"));
+    within("a chunk", stalled.next()).await;
+    until("the credit is used up", || yard.lines("spent") == ["256"]).await;
+    for number in 1..1_000 {
+        let Item::Chunk(chunk) = within("it goes on", stalled.next()).await else {
+            panic!("the stream ended")
+        };
+        assert_eq!(text(&chunk), number.to_string());
+    }
+    until("more credit is used up", || yard.lines("spent").len() > 1).await;
+    let produced: u64 = yard.lines("spent").last().expect("a count").parse().expect("a number");
+    assert!(produced <= 1_000 + CREDIT, "{produced} chunks for a reader that took a thousand");
+    drop(stalled);
+    until("the worker is free", || pool.info().view.running == 0).await;
+    assert_eq!(generation(&pool), 1, "the same process");
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_continues_without_its_caller_runs_to_its_end() {
+    let yard = Yard::new();
+    let pool = start(yard.around(spec(functions("functions.py"), brisk(1)))).await;
+    let mut running = pool.call(Call { stream: true, ..call("produce", "[5000]") });
+    within("a chunk", running.next()).await;
+    let id = running.id();
+    running.continue_when_dropped();
+    drop(running);
+    let state = || pool.request(&id).expect("it is remembered").record.state;
+    until("it has its end", || state().ended()).await;
+    assert_eq!(state(), RequestState::Complete);
+    assert_eq!(yard.size_of("produced"), 5_000);
+    assert_eq!(pool.request(&id).expect("it is remembered").record.chunks, 5_000);
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_call_that_continues_without_its_caller_runs_to_its_end() {
+    let yard = Yard::new();
+    let pool = start(yard.around(spec(functions("functions.py"), brisk(1)))).await;
+    let mut holder = pool.call(call("hold", r#"["first"]"#));
+    until("it runs", || yard.lines("begun").len() == 1).await;
+    let mut queued = pool.call(call("record", r#"["second"]"#));
+    until("it waits", || pool.info().view.queued == 1).await;
+    for running in [&mut holder, &mut queued] {
+        running.continue_when_dropped();
+    }
+    drop((holder, queued));
+    yard.give("go");
+    until("both have run", || yard.lines("ledger") == ["second test-1#1"]).await;
+    until("both have their end", || pool.info().view.counters.resolved == 2).await;
+    assert_eq!(pool.tally().outcomes().get("ok"), 2);
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_stream_of_the_sdk_that_breaks_says_how_many_chunks_came() {
+    let yard = Yard::new();
+    let pool = start(yard.around(spec(functions("functions.py"), brisk(1)))).await;
+    let mut running = pool.call(Call { stream: true, ..call("produce_and_die", "[300]") });
+    for number in 0..300 {
+        let Item::Chunk(chunk) = within("it goes on", running.next()).await else {
+            panic!("the stream ended")
+        };
+        assert_eq!(text(&chunk), number.to_string());
+    }
+    yard.give("go");
+    let failure = failure(running).await;
+    assert!(matches!(failure, Failure::Crashed { chunks: 300, .. }), "{failure:?}");
+    assert_eq!(ask(&pool, "echo", "[1]").await, "1");
     stop(pool).await;
 }
 

@@ -1,5 +1,6 @@
 """Functions that the tests of pools call. Workers leave traces in a yard and wait there for signs."""
 
+import functools
 import os
 import time
 
@@ -31,6 +32,36 @@ def produce(n: int):
     for i in range(n):
         os.write(ledger, b".")
         yield i
+
+
+@ostler.function
+def produce_and_die(k: int):
+    """Dies after k chunks, once their reader has them."""
+    yield from range(k)
+    await_sign("go")
+    os._exit(1)
+
+
+@ostler.function
+def await_token(number: int):
+    """Ends when its number comes through the pipe; smaller ones are of races that are over."""
+    pipe = _pipe()
+    while int.from_bytes(os.read(pipe, 8), "little") != number:
+        pass
+    return number
+
+
+@functools.lru_cache(maxsize=None)
+def _pipe():
+    return os.open(os.path.join(YARD, "pipe"), os.O_RDONLY)
+
+
+@ostler.function
+def fails_at_first():
+    """Says that trying again may work, and is right."""
+    if ostler.request().attempt == 1:
+        raise ostler.Retryable("not yet")
+    return ostler.request().attempt
 
 
 @ostler.function

@@ -289,7 +289,7 @@ impl Ledger {
             self.service.note(took);
         }
         self.restarts.settled(id.worker);
-        self.requests.answered(request, (id, attempt, answer));
+        self.requests.answered(now, request, (id, attempt, answer), &self.settings);
     }
 
     fn hear_exit(&mut self, now: Time, id: ProcessId, exit: Exit) {

@@ -11,6 +11,9 @@ use super::Ledger;
 use super::process::Row;
 use crate::violation::{Verdict, require};
 
+/// When nobody pauses any more.
+const LATER: Time = Time::from_nanos(u64::MAX);
+
 /// Which way doubts are settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doubt {
@@ -24,7 +27,7 @@ impl Ledger {
     /// A request is told that it would close a circle.
     pub(super) fn judge_circle(&self, request: RequestId) -> Verdict {
         let nested = !self.spec(request).ancestors.is_empty();
-        let stuck = self.stuck(Doubt::Strict);
+        let stuck = self.stuck(Doubt::Strict, LATER);
         require!(
             nested && stuck.contains(&request),
             "a circle is refused only where there is one",
@@ -36,10 +39,11 @@ impl Ledger {
 
     /// Between two events: nobody sits in a circle that nothing but a deadline ends.
     pub(super) fn check_circles(&self, now: Time) -> Verdict {
-        if self.breaker_open || !self.requests.any_nested_waits() {
+        let overdue = self.awaited.is_some_and(|at| at <= now);
+        if overdue || self.breaker_open || !self.requests.any_nested_waits() {
             return Ok(());
         }
-        let stuck = self.stuck(Doubt::Hopeful);
+        let stuck = self.stuck(Doubt::Hopeful, now);
         let first = stuck.first().map(|id| (id, self.spec(*id)));
         require!(
             first.is_none(),
@@ -56,10 +60,9 @@ impl Ledger {
         !self.breaker_open && pool.count() < self.settings.size as usize
     }
 
-    /// Those in a queue of which it cannot be shown that they will go on.
-    fn stuck(&self, doubt: Doubt) -> BTreeSet<RequestId> {
-        let mut stuck: BTreeSet<RequestId> =
-            self.requests.nested_waiting(doubt == Doubt::Strict).collect();
+    /// Those that wait in a queue by then and of which it cannot be shown that they will go on.
+    fn stuck(&self, doubt: Doubt, then: Time) -> BTreeSet<RequestId> {
+        let mut stuck: BTreeSet<RequestId> = self.requests.nested_waiting(then).collect();
         loop {
             let keepers = self.keepers(&stuck);
             let moves = |id: &RequestId| self.may_go_on(*id, &keepers, doubt);

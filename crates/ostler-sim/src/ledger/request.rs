@@ -42,6 +42,8 @@ pub(super) struct Row {
     /// How attempts that may have begun ended, as the core was told: the last answer, and the
     /// exits of the processes that held it.
     pub told: Option<(ProcessId, u32, Answer)>,
+    /// Until when it may pause before the next attempt.
+    pauses_until: Time,
     pub lost: Vec<Exit>,
 }
 
@@ -110,6 +112,7 @@ impl Requests {
             cancel_asked: false,
             written: Vec::new(),
             told: None,
+            pauses_until: Time::ZERO,
             lost: Vec::new(),
         });
     }
@@ -128,10 +131,18 @@ impl Requests {
         self.get_mut(id).expect("only what arrived is answered").written.push(written);
     }
 
-    pub fn answered(&mut self, id: RequestId, told: (ProcessId, u32, Answer)) {
+    pub fn answered(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        told: (ProcessId, u32, Answer),
+        settings: &Settings,
+    ) {
         let row = self.let_go(id);
         if !matches!(told.2, Answer::NotSent | Answer::Cancelled { started: false }) {
             row.told = Some(told);
+            let doublings = row.attempts.saturating_sub(1).min(16);
+            row.pauses_until = now.after(settings.retry_delay * (1 << doublings));
         }
     }
 
@@ -331,11 +342,10 @@ impl Requests {
         self.nested.iter().any(|id| self.waits(*id))
     }
 
-    /// Nested ones in a queue; with those of which it is not known that they are in one, because
-    /// they may still pause between two attempts.
-    pub fn nested_waiting(&self, unsure: bool) -> impl Iterator<Item = RequestId> + '_ {
+    /// Nested ones that wait, without those that may still pause between two attempts then.
+    pub fn nested_waiting(&self, then: Time) -> impl Iterator<Item = RequestId> + '_ {
         let waiting = self.nested.iter().copied().filter(|id| self.waits(*id));
-        waiting.filter(move |id| unsure || self.get(*id).is_some_and(|row| row.told.is_none()))
+        waiting.filter(move |id| self.get(*id).is_some_and(|row| row.pauses_until < then))
     }
 
     /// How many wait before this one for any worker: surely, and perhaps.

@@ -43,7 +43,7 @@ impl World {
             }
             (_, None) => {}
             (Mischief::KillOne, Some(id)) => return self.die(id, Exit::Signal(9)),
-            (Mischief::StopOne, Some(id)) => self.set_stopped(id, true),
+            (Mischief::StopOne, Some(id)) => self.stop_for_a_while(id),
             (Mischief::ContinueOne, Some(id)) => self.set_stopped(id, false),
             (Mischief::CloseStream, Some(id)) => self.close_stream(id),
             (Mischief::Violate, Some(id)) => {
@@ -60,6 +60,15 @@ impl World {
             (Mischief::OutOfMemory, Some(id)) => return self.die(id, Exit::OutOfMemory),
         }
         Ok(())
+    }
+
+    /// Some are let go before anybody has noticed, some before it is too late, some never.
+    fn stop_for_a_while(&mut self, id: ProcessId) {
+        self.set_stopped(id, true);
+        if self.prng.chance(0.5) {
+            let wait = self.prng.span(Duration::from_millis(20), Duration::from_secs(1));
+            self.plan_in(wait, Happening::Continued(id));
+        }
     }
 
     /// Too short to matter, or long enough for the core to notice that it was asleep itself.

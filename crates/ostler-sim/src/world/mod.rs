@@ -61,6 +61,8 @@ pub(crate) enum Happening {
     Report(Event),
     Step(ProcessId, Step),
     Killed(ProcessId),
+    /// A stranger who stopped it lets it go on.
+    Continued(ProcessId),
     Arrival,
     CallerLeaves(RequestId),
     /// A running request calls: the process, that request, its attempt.
@@ -247,6 +249,10 @@ impl World {
             }
             Happening::Step(process, step) => self.step(process, step),
             Happening::Killed(process) => self.die(process, ostler_core::Exit::Signal(9)),
+            Happening::Continued(process) => {
+                self.set_stopped(process, false);
+                Ok(())
+            }
             Happening::Arrival => self.arrive(),
             Happening::CallerLeaves(request) => self.deliver(Event::CancelRequested { request }),
             Happening::InnerCall(process, outer, attempt) => {

@@ -37,6 +37,14 @@ pub(super) enum Command {
     Serve(ServeArgs),
     Call(CallArgs),
     Status(StatusArgs),
+    Workers(WorkersArgs),
+    Logs(LogsArgs),
+    Events(EventsArgs),
+    Requests(RequestsArgs),
+    Cancel(CancelArgs),
+    Bench(BenchArgs),
+    #[command(hide = true)]
+    BenchServer(BenchServerArgs),
     Conform(ConformArgs),
     Doctor(DoctorArgs),
     Stop(StopArgs),
@@ -184,6 +192,222 @@ pub(super) struct StatusArgs {
 
     #[command(flatten)]
     pub server: ServerArg,
+}
+
+/// Show every worker: its process, its load, what it works on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler workers
+  ostler workers hello --watch
+  ostler workers --json | jq -r '.items[] | select(.health == \"unhealthy\") | .name'")]
+pub(super) struct WorkersArgs {
+    /// Only the workers of this pool
+    pub pool: Option<String>,
+
+    /// Draw the table again every second, until Ctrl-C
+    #[arg(short, long)]
+    pub watch: bool,
+
+    /// Print the server's own answer, with --watch a line for each look
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerArg,
+}
+
+/// Show what workers have written: time, worker, stream, request, text.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler logs                    the last lines of all workers
+  ostler logs hello -f           those of a pool, and what comes
+  ostler logs hello-2 -n 500     those of one worker, which may be gone by now
+
+Times are UTC. A line has the id of the request that its worker was working on, if it was one.")]
+pub(super) struct LogsArgs {
+    /// Only of this worker, or of the workers of this pool
+    #[arg(value_name = "WORKER|POOL")]
+    pub of: Option<String>,
+
+    /// Go on with what comes, until Ctrl-C or the end of the server
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// How many lines to begin with
+    #[arg(short = 'n', long, value_name = "LINES", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub lines: u16,
+
+    /// Print each line as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerArg,
+}
+
+/// Show what happened in the pools, in plain words.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler events                                  what is kept, oldest first
+  ostler events -f --pool hello                  and what comes
+  ostler events --kind worker.crashed,pool
+  ostler events -f --all --json | jq .kind
+
+A kind is a name such as worker.ready, or all of `worker`, `pool` or `request`. Times are UTC.")]
+pub(super) struct EventsArgs {
+    /// Go on with what comes, until Ctrl-C or the end of the server
+    #[arg(short, long)]
+    pub follow: bool,
+
+    /// Only of this pool
+    #[arg(long, value_name = "POOL")]
+    pub pool: Option<String>,
+
+    /// Only of these kinds
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    pub kind: Vec<String>,
+
+    /// Also what comes with every call; made only while somebody follows it
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print each event as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerArg,
+}
+
+/// Show the requests that live and the last that have ended, or the way of one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler requests --state PROCESSING
+  ostler requests --pool hello -n 20
+  ostler requests 0197f3c2-…        one, with its history
+
+A state is PENDING, PROCESSING, STREAMING, COMPLETE, ERROR, CANCELLED or REJECTED.
+Ends with 1 when the one that was named is not known.")]
+pub(super) struct RequestsArgs {
+    /// The id that the answer's Ostler-Request-Id said, or that the caller gave
+    pub id: Option<String>,
+
+    /// Only of this pool
+    #[arg(long, value_name = "POOL", conflicts_with = "id")]
+    pub pool: Option<String>,
+
+    /// Only in this state
+    #[arg(long, value_name = "STATE", conflicts_with = "id")]
+    pub state: Option<String>,
+
+    /// How many, the latest to arrive first
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub limit: u32,
+
+    /// Print the server's own answer
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerArg,
+}
+
+/// Cancel a request, queued or running; its caller gets its end at once.
+///
+/// Ends with 1 when it is not known, and with 5 when it had ended.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler requests --state PROCESSING
+  ostler cancel 0197f3c2-…")]
+pub(super) struct CancelArgs {
+    /// The request, by its id
+    pub id: String,
+
+    /// Print the server's own answer
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerArg,
+}
+
+/// Measure a pool: latency, throughput, CPU per call, and how the server answers meanwhile.
+///
+/// Callers call the function over HTTP, each the next time when it has its answer: first one
+/// caller, then all. The function really runs. Without a server that runs, one is started from the
+/// configuration for as long as it takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  ostler bench hello greet '{\"name\": \"ann\"}'
+  ostler bench hello --callers 64 --duration 10s
+  ostler bench hello greet --serve hello.py      on a server of its own
+  ostler bench hello greet --json | jq '.loads[-1].per_second'
+
+The last part measures the routes of operators, idle and with many calls in the queue, on a
+server of its own whose one worker holds still; --queued 0 leaves it out. Ends with 1 when no
+call succeeded.")]
+pub(super) struct BenchArgs {
+    /// The pool
+    pub pool: String,
+
+    /// The function [default: the first that needs no arguments]
+    pub function: Option<String>,
+
+    /// JSON, or `-` for standard input, or `@FILE`
+    #[arg(value_name = "JSON|-|@FILE", allow_negative_numbers = true)]
+    pub payload: Vec<OsString>,
+
+    /// How many call at the same time
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub callers: u16,
+
+    /// How long each load is measured
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = bench_duration)]
+    pub duration: Duration,
+
+    /// Calls that wait while the routes of operators are measured; 0: do not measure them
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
+    pub queued: u32,
+
+    /// Start a server for this file and measure that
+    #[arg(long, value_name = "FILE.py", conflicts_with_all = ["config", "url"])]
+    pub serve: Option<PathBuf>,
+
+    /// Print the figures as JSON, times in seconds
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerArg,
+}
+
+/// The server that `bench` starts for itself. It ends when its standard input does.
+#[derive(Debug, clap::Args)]
+pub(super) struct BenchServerArgs {
+    /// A Python file to serve
+    #[arg(conflicts_with = "config")]
+    pub file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub config: ConfigArg,
+
+    /// Its socket
+    #[arg(long)]
+    pub socket: PathBuf,
+
+    /// Room in the queue of each pool, and an hour for who waits there
+    #[arg(long)]
+    pub queue_max: Option<u32>,
+
+    /// Workers of each pool
+    #[arg(long)]
+    pub size: Option<u32>,
 }
 
 /// Test a program against the worker protocol.
@@ -334,6 +558,14 @@ fn timeout(text: &str) -> Result<Duration, String> {
         Ok(duration) => Ok(duration),
         Err(error) => Err(format!("{error}; write for example 5s, 200ms or 1m")),
     }
+}
+
+fn bench_duration(text: &str) -> Result<Duration, String> {
+    let longest = Duration::from_secs(3_600);
+    timeout(text).and_then(|duration| match duration <= longest {
+        true => Ok(duration),
+        false => Err("at most an hour".to_owned()),
+    })
 }
 
 fn header_text(text: &str) -> Result<String, String> {

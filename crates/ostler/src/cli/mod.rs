@@ -4,23 +4,32 @@
 //! running server over HTTP only; what they print for people is made safe for a terminal first.
 
 mod args;
+mod bench;
 mod call;
+mod cancel;
+mod cells;
 mod check;
 mod client;
 mod completions;
 mod conform;
 mod doctor;
 mod endpoint;
+mod events;
 mod exit;
 mod init;
+mod list;
+mod logs;
 mod output;
 mod payload;
 mod problem;
+mod requests;
 mod serve;
+mod sse;
 mod stats;
 mod status;
 mod stop;
 mod table;
+mod workers;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -44,6 +53,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Serve(args) => serve::run(&args),
         Command::Call(args) => block_on(call::run(&args)),
         Command::Status(args) => block_on(status::run(&args)),
+        Command::Workers(args) => block_on(workers::run(&args)),
+        Command::Logs(args) => block_on(logs::run(&args)),
+        Command::Events(args) => block_on(events::run(&args)),
+        Command::Requests(args) => block_on(requests::run(&args)),
+        Command::Cancel(args) => block_on(cancel::run(&args)),
+        Command::Bench(args) => block_on(bench::run(&args)),
+        Command::BenchServer(args) => bench::serve(args),
         Command::Conform(args) => block_on(conform::run(&args)),
         Command::Doctor(args) => block_on(doctor::run(&args)),
         Command::Stop(args) => block_on(stop::run(&args)),

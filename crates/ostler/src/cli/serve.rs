@@ -19,7 +19,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 }
 
 /// Runs the server until it is told to end.
-fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
+pub(super) fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
     // The workers need the cores more than the server does: with a thread per core, a lone call wakes
     // a second thread that finds nothing to do.
     let threads = (config::cores() as usize / 2).max(1);
@@ -38,7 +38,7 @@ fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
 }
 
 /// The configuration that the arguments mean: a file's, or that of one Python file.
-fn resolve(args: &ServeArgs, here: &Path) -> Result<Config, Failure> {
+pub(super) fn resolve(args: &ServeArgs, here: &Path) -> Result<Config, Failure> {
     let mut config = match &args.file {
         Some(file) => of_file(file, here)?,
         None => of_config(args, here)?,

@@ -1,0 +1,249 @@
+//! What the body of a call may be, told from what its function takes.
+//!
+//! A worker announces a schema of keyword arguments. A body may have other forms: an array is
+//! positional arguments, another value the one argument, bytes the argument that takes them. Those
+//! follow from the same schema, and are told here so that nobody has to guess.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value, json};
+
+const BYTES: &str = "application/octet-stream";
+const SCALARS: [&str; 4] = ["boolean", "null", "number", "string"];
+
+/// What a worker announced of a function's parameters.
+#[derive(Debug, Deserialize)]
+struct Announced {
+    #[serde(default)]
+    properties: InOrder,
+    #[serde(default)]
+    required: Vec<String>,
+    #[serde(default = "anything", rename = "additionalProperties")]
+    others: Value,
+}
+
+fn anything() -> Value {
+    Value::Bool(true)
+}
+
+/// The members of an object in the order in which they are written, which is that of the parameters.
+#[derive(Debug, Default)]
+struct InOrder(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for InOrder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = InOrder;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(InOrder(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// The `requestBody` of a function, by the schema that was announced for it.
+pub(crate) fn request_body(announced: Option<&str>) -> Value {
+    let Some(schema) = announced else { return any_body() };
+    match serde_json::from_str::<Announced>(schema) {
+        Ok(announced) => announced.request_body(),
+        Err(_) => any_body(),
+    }
+}
+
+/// The body of a function of which nothing is known.
+pub(crate) fn any_body() -> Value {
+    json!({ "content": { "application/json": { "schema": {} }, BYTES: { "schema": {} } } })
+}
+
+impl Announced {
+    fn request_body(&self) -> Value {
+        let mut content = Map::new();
+        if self.speaks_json() {
+            content.insert("application/json".to_owned(), json!({ "schema": self.json() }));
+        }
+        if self.takes_bytes() {
+            content.insert(BYTES.to_owned(), json!({ "schema": {} }));
+        }
+        json!({ "required": !self.required.is_empty(), "content": content })
+    }
+
+    /// Bytes have no form in JSON: what needs them cannot be called with it.
+    fn speaks_json(&self) -> bool {
+        let bytes = || self.properties.0.iter().filter(|(_, schema)| is_bytes(schema));
+        let alone = self.properties.0.len() == 1 && bytes().count() == 1;
+        !alone && !bytes().any(|(name, _)| self.requires(name))
+    }
+
+    fn takes_bytes(&self) -> bool {
+        let mut fitting = self.properties.0.iter().filter(|(_, schema)| is_bytes(schema));
+        let target = match (fitting.next(), fitting.next(), &*self.properties.0) {
+            (Some(target), None, _) => target,
+            (None, _, [only]) if takes_anything(&only.1) => only,
+            _ => return false,
+        };
+        self.required.iter().all(|name| *name == target.0)
+    }
+
+    fn requires(&self, name: &str) -> bool {
+        self.required.iter().any(|required| required == name)
+    }
+
+    /// All forms in one schema: each keyword speaks of one of them.
+    fn json(&self) -> Value {
+        let spoken = self.properties.0.iter().filter(|(_, schema)| !is_bytes(schema));
+        let properties: Map<String, Value> = spoken.cloned().collect();
+        let places = self.places();
+        let least = self.least();
+        let mut schema = json!({
+            "type": ["object"],
+            "properties": properties,
+            "required": self.required,
+            "additionalProperties": self.others,
+        });
+        if least <= places.len() {
+            add_array(&mut schema, &places, least);
+        }
+        let one = places.first().filter(|_| least <= 1).and_then(|first| scalar(first));
+        match one {
+            None => schema,
+            Some(one) => either(schema, one),
+        }
+    }
+
+    /// The parameters that an array can fill, in their order.
+    fn places(&self) -> Vec<&Value> {
+        let schemas = self.properties.0.iter().map(|(_, schema)| schema);
+        schemas.take_while(|schema| !is_bytes(schema)).collect()
+    }
+
+    /// How many of them it must fill.
+    fn least(&self) -> usize {
+        let last = self.properties.0.iter().rposition(|(name, _)| self.requires(name));
+        last.map_or(0, |last| last + 1)
+    }
+}
+
+fn add_array(schema: &mut Value, places: &[&Value], least: usize) {
+    schema["type"] = json!(["object", "array"]);
+    schema["minItems"] = least.into();
+    schema["maxItems"] = places.len().into();
+    if !places.is_empty() {
+        schema["prefixItems"] = json!(places);
+    }
+}
+
+/// `one` beside the other forms; as one more type where it is nothing but that.
+fn either(mut schema: Value, one: Value) -> Value {
+    let plain = one.as_object().and_then(|one| one.get("type").filter(|_| one.len() == 1));
+    match (plain, schema["type"].as_array_mut()) {
+        (Some(Value::Array(more)), Some(types)) => types.extend_from_slice(more),
+        (Some(more), Some(types)) => types.push(more.clone()),
+        _ => return json!({ "anyOf": [schema, one] }),
+    }
+    schema
+}
+
+/// What is left of a schema where objects and arrays mean something else.
+fn scalar(schema: &Value) -> Option<Value> {
+    if takes_anything(schema) {
+        return Some(json!({ "type": SCALARS }));
+    }
+    if let Some(members) = schema["anyOf"].as_array() {
+        let members: Vec<Value> = members.iter().filter_map(scalar).collect();
+        return (!members.is_empty()).then(|| json!({ "anyOf": members }));
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        let values: Vec<&Value> =
+            values.iter().filter(|value| !value.is_array() && !value.is_object()).collect();
+        return (!values.is_empty()).then(|| json!({ "enum": values }));
+    }
+    let mut schema = schema.clone();
+    schema.as_object_mut()?.remove("default");
+    (!matches!(schema["type"].as_str(), Some("object" | "array"))).then_some(schema)
+}
+
+fn is_bytes(schema: &Value) -> bool {
+    schema["format"] == "binary"
+}
+
+fn takes_anything(schema: &Value) -> bool {
+    let limits = ["type", "enum", "anyOf", "oneOf", "allOf", "const", "$ref"];
+    limits.iter().all(|limit| schema.get(limit).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(properties: &str, required: Value) -> Value {
+        let schema = format!(
+            r#"{{"type":"object","properties":{properties},"required":{required},"additionalProperties":false}}"#
+        );
+        request_body(Some(&schema))
+    }
+
+    fn json_of(body: &Value) -> &Value {
+        &body["content"]["application/json"]["schema"]
+    }
+
+    #[test]
+    fn an_array_fills_parameters_in_their_order() {
+        let body = body(r#"{"b":{"type":"integer"},"a":{"type":"string"}}"#, json!(["b", "a"]));
+        let schema = json_of(&body);
+        assert_eq!(schema["type"], json!(["object", "array"]));
+        assert_eq!(schema["prefixItems"], json!([{ "type": "integer" }, { "type": "string" }]));
+        assert_eq!((&schema["minItems"], &schema["maxItems"]), (&2.into(), &2.into()));
+        assert_eq!(body["required"], true);
+    }
+
+    #[test]
+    fn another_value_is_the_one_argument() {
+        let string = body(r#"{"name":{"type":"string","default":"x"},"n":{}}"#, json!([]));
+        assert_eq!(json_of(&string)["type"], json!(["object", "array", "string"]));
+        assert_eq!(string["required"], false);
+        let any = body(r#"{"value":{}}"#, json!(["value"]));
+        assert_eq!(json_of(&any)["type"].as_array().unwrap().len(), 6);
+        let list = body(r#"{"items":{"type":"array"}}"#, json!(["items"]));
+        assert_eq!(json_of(&list)["type"], json!(["object", "array"]), "it is in an array");
+        let two = body(r#"{"a":{"type":"string"},"b":{}}"#, json!(["a", "b"]));
+        assert_eq!(json_of(&two)["type"], json!(["object", "array"]), "there are two");
+    }
+
+    #[test]
+    fn a_choice_stands_beside_the_other_forms() {
+        let body = body(r#"{"mode":{"enum":["a",[1]]}}"#, json!([]));
+        assert_eq!(json_of(&body)["anyOf"][1], json!({ "enum": ["a"] }));
+    }
+
+    #[test]
+    fn bytes_come_as_they_are() {
+        let bytes = r#"{"data":{"type":"string","format":"binary"},"unit":{"type":"string"}}"#;
+        let needed = body(bytes, json!(["data"]));
+        assert_eq!(json_of(&needed), &Value::Null);
+        assert!(needed["content"].get(BYTES).is_some());
+        let optional = body(bytes, json!([]));
+        assert!(json_of(&optional)["properties"].get("data").is_none());
+        assert_eq!(json_of(&optional)["maxItems"], 0, "an array would begin with them");
+        let more = body(bytes, json!(["data", "unit"]));
+        assert_eq!(more["content"], json!({}), "no body could carry both");
+    }
+
+    #[test]
+    fn what_is_not_known_may_be_anything() {
+        assert_eq!(request_body(None), any_body());
+        assert_eq!(request_body(Some("[]")), any_body());
+    }
+}

@@ -1,0 +1,64 @@
+"""Functions of every kind that a description has to tell apart. None of them raises."""
+
+import typing
+
+import ostler
+
+
+@ostler.function
+def nothing() -> None:
+    """Takes nothing and gives nothing."""
+
+
+@ostler.function
+def greet(name: str = "world", times: int = 1) -> str:
+    """Says hello."""
+    return f"hello, {name}" * min(max(times, 0), 10)
+
+
+@ostler.function
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+@ostler.function
+def scale(value: float, by: typing.Optional[float] = None) -> float:
+    """A number and perhaps another one."""
+    return value if by is None else by
+
+
+@ostler.function
+def flags(on: bool, tags: list, options: dict) -> list:
+    """Takes a truth, a list and an object."""
+    return [on, len(tags), len(options)]
+
+
+@ostler.function
+def anything(value):
+    """Takes whatever there is, bytes included."""
+    return type(value).__name__
+
+
+@ostler.function
+def keywords(first: str, **others) -> int:
+    """Takes names that nobody foresaw."""
+    return len(others)
+
+
+@ostler.function
+def count(n: int):
+    """Streams a few numbers."""
+    yield from range(min(max(n, 0), 10))
+
+
+@ostler.function
+def reverse(data: bytes) -> bytes:
+    """Bytes in, bytes out."""
+    return data[::-1]
+
+
+@ostler.function
+def measure(data: bytes, unit: str = "byte") -> str:
+    """Bytes, and something beside them."""
+    return f"{len(data)} {unit}"
