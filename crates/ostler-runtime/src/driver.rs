@@ -233,7 +233,7 @@ impl Driver {
 
     pub fn note_progress(&self, link: &Link, exchange: &Exchange) {
         let name = self.name_of(exchange);
-        if let Some(progress) = exchange.record().progress {
+        if let Some(progress) = exchange.record().and_then(|record| record.progress) {
             self.lock().chronicle.progress(link, name, progress.get());
         }
     }

@@ -40,7 +40,8 @@ pub(crate) struct Details {
 
 #[derive(Debug)]
 struct State {
-    record: RequestRecord,
+    /// Gone to the register once it has its end.
+    record: Option<RequestRecord>,
     attempt: u32,
     cancelled_by: CancelledBy,
     chunks: VecDeque<Body>,
@@ -92,7 +93,7 @@ impl Exchange {
         let mut state = self.state();
         state.attempt = began.attempt;
         if !began.prefetched {
-            state.record.begin(began.now, &link.name, began.attempt);
+            state.note(|record| record.begin(began.now, &link.name, began.attempt));
         }
         state.answer = None;
         state.unwaited = false;
@@ -105,22 +106,24 @@ impl Exchange {
         let mut state = self.state();
         if let Some((link, _)) = state.link.clone() {
             let attempt = state.attempt;
-            state.record.begin(now, &link.name, attempt);
+            state.note(|record| record.begin(now, &link.name, attempt));
         }
     }
 
     /// It waits for its next attempt.
     pub fn waits_again(&self, now: Time) {
-        self.state().record.wait(now);
+        self.state().note(|record| record.wait(now));
     }
 
     pub fn progressed(&self, progress: Box<RawValue>) {
-        self.state().record.progress = Some(progress);
+        self.state().note(|record| record.progress = Some(progress));
     }
 
-    pub fn record(&self) -> RequestRecord {
+    /// What is known of it; none once it has its end.
+    pub fn record(&self) -> Option<RequestRecord> {
         let state = self.state();
-        RequestRecord { chunks: state.delivered, ..state.record.clone() }
+        let record = state.record.clone()?;
+        Some(RequestRecord { chunks: state.delivered, ..record })
     }
 
     pub fn link(&self) -> Option<(Arc<Link>, u64)> {
@@ -156,12 +159,12 @@ impl Exchange {
     /// Takes in a chunk.
     pub fn push_chunk(&self, chunk: Body, now: impl FnOnce() -> Time) -> Pushed {
         let mut state = self.state();
-        if state.record.state.ended() {
+        if state.ended() {
             return Pushed::Fits;
         }
         state.delivered += 1;
         if state.delivered == 1 {
-            state.record.stream(now());
+            state.note(|record| record.stream(now()));
         }
         if state.abandoned {
             let grant = if state.continues { state.owe(&chunk) } else { None };
@@ -178,7 +181,7 @@ impl Exchange {
     /// Waits until the caller has taken enough. For workers that know no credit.
     pub fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.state();
-        if state.abandoned || state.unwaited || state.record.state.ended() || !state.overfull() {
+        if state.abandoned || state.unwaited || state.ended() || !state.overfull() {
             return Poll::Ready(());
         }
         state.reader = Some(cx.waker().clone());
@@ -284,7 +287,7 @@ pub(crate) enum Pushed {
 impl State {
     fn new(record: RequestRecord) -> Self {
         State {
-            record,
+            record: Some(record),
             attempt: 0,
             cancelled_by: CancelledBy::default(),
             chunks: VecDeque::new(),
@@ -302,24 +305,35 @@ impl State {
         }
     }
 
+    fn note(&mut self, note: impl FnOnce(&mut RequestRecord)) {
+        if let Some(record) = &mut self.record {
+            note(record);
+        }
+    }
+
+    fn ended(&self) -> bool {
+        self.record.is_none()
+    }
+
     fn overfull(&self) -> bool {
         self.chunks.len() >= Credit::DEFAULT.chunks as usize
             || self.buffered >= Credit::DEFAULT.bytes as usize
     }
 
     fn finish(&mut self, end: Result<Body, CallError>, now: Time) -> Ended {
-        let began = self.record.began().is_some();
+        let mut record = self.record.take().expect("a request ends once");
+        let began = record.began().is_some();
         let (state, code) = match &end {
             Ok(_) => (RequestState::Complete, None),
             Err(error) => (ended_as(error, began), Some(error.known().code)),
         };
-        self.record.chunks = self.delivered;
-        self.record.end(state, code, now);
+        record.chunks = self.delivered;
+        record.end(state, code, now);
         self.end = Some(end);
         for waker in [self.caller.take(), self.reader.take()].into_iter().flatten() {
             waker.wake();
         }
-        Ended { record: self.record.clone(), cancelled_by: self.cancelled_by }
+        Ended { record, cancelled_by: self.cancelled_by }
     }
 
     fn took(&mut self, chunk: &Body) -> Option<Grant> {
@@ -344,7 +358,7 @@ impl State {
     }
 
     fn grant(&mut self) -> Option<Grant> {
-        if self.record.state.ended() || self.owed.chunks == 0 {
+        if self.ended() || self.owed.chunks == 0 {
             return None;
         }
         let owed = std::mem::take(&mut self.owed);

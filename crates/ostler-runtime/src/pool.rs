@@ -433,7 +433,7 @@ impl Pool {
     pub fn requests(&self) -> Vec<RequestInfo> {
         let driver = &self.shared.driver;
         let mut records = driver.recall(|chronicle, live| {
-            let live = live.values().map(|exchange| exchange.record());
+            let live = live.values().filter_map(|exchange| exchange.record());
             live.chain(chronicle.register.latest().cloned()).collect::<Vec<_>>()
         });
         records.sort_by_key(|record| std::cmp::Reverse(record.number));
@@ -445,7 +445,7 @@ impl Pool {
         let driver = &self.shared.driver;
         let number = driver.request_named(id)?;
         let record = driver.recall(|chronicle, live| {
-            let live = live.get(&number).map(|exchange| exchange.record());
+            let live = live.get(&number).and_then(|exchange| exchange.record());
             live.or_else(|| chronicle.register.by_number(number).cloned())
         });
         record.map(|record| self.inform(record))

@@ -8,6 +8,8 @@ mod calls;
 mod checkups;
 #[path = "pool/crashes.rs"]
 mod crashes;
+#[path = "pool/embedding.rs"]
+mod embedding;
 #[path = "pool/health.rs"]
 mod health;
 #[path = "pool/leases.rs"]

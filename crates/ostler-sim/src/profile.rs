@@ -185,7 +185,7 @@ impl StoreFaults {
 
 fn settings(prng: &mut Prng) -> Settings {
     let size = if prng.chance(0.5) { prng.between(1, 4) } else { prng.between(1, 16) };
-    let interval = prng.span(ms(20), ms(200));
+    let interval = prng.span(ms(5), ms(200));
     let heartbeat = prng.chance(0.6).then(|| Heartbeat {
         interval,
         timeout: interval * prng.between(2, 5),
@@ -255,8 +255,8 @@ fn strategy(prng: &mut Prng) -> Strategy {
 fn load(prng: &mut Prng, settings: &Settings) -> Load {
     let service = prng.span(us(100), ms(20));
     let places = f64::from(settings.size * settings.capacity);
-    // From a tenth to three times what the pool can carry.
-    let pressure = [0.1, 0.5, 0.9, 1.5, 3.0][prng.below(5) as usize];
+    // From next to nothing to three times what the pool can carry.
+    let pressure = [0.01, 0.1, 0.5, 0.9, 1.5, 3.0][prng.below(6) as usize];
     Load {
         gap: service.mul_f64(1.0 / (places * pressure)).max(us(1)),
         bursts: if prng.chance(0.5) { 0.02 } else { 0.0 },

@@ -14,7 +14,7 @@ gives it back would leave every other request waiting for it, so none is dealt
 while the thread is inside the standard library, this package or an import: the
 striker looks at the thread's frames first, which is one step with the blow as
 long as it keeps the GIL. The user's own locks are safe in a ``with`` statement,
-whose ends Python 3.10 and newer do not tear; 3.9 does, seen in one of thirty
+whose ends Python 3.10 and newer do not tear; 3.9 does, seen in one of twenty
 blows at a loop around a lock. So there, without a GIL, and where ctypes is
 missing, a cancel is the flag and the end of the SDK's own waits.
 """

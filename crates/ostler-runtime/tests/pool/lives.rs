@@ -45,7 +45,10 @@ async fn a_quiet_life_is_told_from_birth_to_the_planned_end() {
     assert_eq!(life(&pool), wanted);
     let events = events(&pool);
     let terminated = event(&pool, EventKind::WorkerTerminated).await;
-    assert_eq!((&terminated.detail["planned"], &terminated.detail["requests"]), (&true.into(), &1.into()));
+    assert_eq!(
+        (&terminated.detail["planned"], &terminated.detail["requests"]),
+        (&true.into(), &1.into())
+    );
     assert!(terminated.seconds.is_some_and(|lifetime| lifetime > 0.0), "{terminated:?}");
     assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].at <= pair[1].at));
     assert!(events.iter().all(|event| &*event.pool == "test"));

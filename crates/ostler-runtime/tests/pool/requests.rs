@@ -124,7 +124,8 @@ async fn a_request_that_never_ran_remembers_that() {
 async fn ids_are_the_callers_own_or_made_and_both_are_found() {
     let yard = Yard::new();
     let pool = pool_of(&yard, brisk(1)).await;
-    let running = pool.call(Call { request_id: Some("mine".to_owned()), ..call("hold", r#"["a"]"#) });
+    let running =
+        pool.call(Call { request_id: Some("mine".to_owned()), ..call("hold", r#"["a"]"#) });
     assert_eq!(&*running.id(), "mine");
     until("it runs", || yard.lines("begun").len() == 1).await;
     assert_eq!(info(&pool, "mine").record.state.name(), "PROCESSING");
@@ -165,7 +166,8 @@ async fn a_request_is_cancelled_by_its_id_wherever_it_is() {
     let yard = Yard::new();
     let settings = Settings { cancel_grace: LIMIT, queue_timeout: LIMIT, ..brisk(1) };
     let pool = pool_of(&yard, settings).await;
-    let running = pool.call(Call { request_id: Some("mine".to_owned()), ..call("hold", r#"["a"]"#) });
+    let running =
+        pool.call(Call { request_id: Some("mine".to_owned()), ..call("hold", r#"["a"]"#) });
     until("it runs", || yard.lines("begun").len() == 1).await;
     let queued = pool.call(call("record", r#"["queued"]"#));
     let queued_id = queued.id();

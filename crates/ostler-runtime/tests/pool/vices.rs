@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ostler_runtime::core::{Exit, Lifecycle, LossReason, Settings, Started, StopReason};
-use ostler_runtime::{Call, CallError, Failure, Pool, Refused};
+use ostler_runtime::{Call, CallError, Failure, Line, Pool, Refused, Stream};
 
 use super::support::*;
 
@@ -143,6 +143,48 @@ async fn a_request_behind_half_a_frame_ends_with_its_process() {
     send(pid(&pool, 0).await, libc::SIGKILL);
     let failure = failure(running).await;
     assert_eq!(crashed(&failure), (Exit::Signal(libc::SIGKILL), LossReason::Crashed));
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_one_byte_at_a_time_is_an_answer_and_holds_nobody_up() {
+    let settings = Settings { checkup: None, ..brisk(2) };
+    let pool = start(spec(program("one-byte-at-a-time.py").await, settings)).await;
+    within("both are ready", pool.all_ready()).await;
+    let slow = pool.call(call("any", "20"));
+    for _ in 0..20 {
+        assert_eq!(ask(&pool, "any", "0").await, "0");
+    }
+    assert_eq!(text(&end(slow).await.expect("it is only slow").body), "20");
+    assert!(pool.info().workers.iter().all(|worker| worker.view.generation == 1));
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn an_answer_of_one_byte_a_second_is_too_late_and_its_worker_is_replaced() {
+    let pool = one(program("one-byte-at-a-time.py").await).await;
+    within("it is ready", pool.ready()).await;
+    let slow = Process::find(pid(&pool, 0).await);
+    let timeout = Some(Duration::from_millis(200));
+    let failure = failure(pool.call(Call { timeout, ..call("any", "1000") })).await;
+    assert!(matches!(failure, Failure::TimedOut { .. }), "{failure:?}");
+    assert_eq!(ask(&pool, "any", "0").await, "0");
+    assert_eq!(generation(&pool), 2);
+    gone(&slow).await;
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn noise_on_stdout_is_output_whatever_it_looks_like() {
+    let pool = one(program("noise-on-stdout.sh").await).await;
+    assert_eq!(ask(&pool, "vice", "").await, r#""true""#);
+    let info = pool.info();
+    assert_eq!((info.workers[0].view.capacity, info.workers[0].view.generation), (1, 1));
+    let output = pool.worker_output("test-1").expect("it wrote");
+    let forged =
+        |line: &std::sync::Arc<Line>| line.stream == Stream::Stdout && line.text.contains("forged");
+    until("the noise is kept", || output.after(0).iter().any(forged)).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
     stop(pool).await;
 }
 

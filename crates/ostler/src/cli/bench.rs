@@ -35,8 +35,7 @@ pub(super) async fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let mut client = Client::connect(endpoint).await?;
     let server = stats::parse(&stats::ask(&mut client).await?)?.server;
     let function = function(&mut client, args).await?;
-    let path =
-        format!("/api/pools/{}/call/{}", path_segment(&args.pool), path_segment(&function));
+    let path = format!("/api/pools/{}/call/{}", path_segment(&args.pool), path_segment(&function));
     let call = Call { endpoint: tcp(client.endpoint(), &server)?, path, payload };
     call.try_once().await?;
     let mut loads = Vec::new();
@@ -147,7 +146,9 @@ async fn function(client: &mut Client, args: &BenchArgs) -> Result<String, Failu
 fn none_without_arguments(pool: &str, functions: &[Function]) -> String {
     let names: Vec<&str> = functions.iter().map(|function| function.name.as_str()).collect();
     match names.as_slice() {
-        [] => format!("pool `{pool}` announces no function; name one: ostler bench {pool} FUNCTION"),
+        [] => {
+            format!("pool `{pool}` announces no function; name one: ostler bench {pool} FUNCTION")
+        }
         [first, ..] => format!(
             "every function of pool `{pool}` needs arguments: {}\n  \
              name one with its payload: ostler bench {pool} {first} '{{…}}'",

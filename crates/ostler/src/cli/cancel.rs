@@ -38,7 +38,8 @@ fn account(request: &Request) -> String {
     if request.state != "CANCELLED" {
         return format!("{id}: the cancel came too late, its end is {}", request.state);
     }
-    let mut before = request.state_history.iter().rev().skip_while(|step| step.state == "CANCELLED");
+    let mut before =
+        request.state_history.iter().rev().skip_while(|step| step.state == "CANCELLED");
     match before.next() {
         Some(step) if step.state == "PENDING" => {
             format!("{id}: cancelled while it waited; nothing ran")

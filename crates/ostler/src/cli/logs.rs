@@ -182,8 +182,7 @@ mod tests {
             "request_id": null, "text": "\u{1b}[2Joh\nno\t!",
         });
         let line = Line::of("py-1", item).expect("a line");
-        let expected =
-            "2026-01-02T03:04:05.678Z  py-1  stderr   -  \\u001b[2Joh\\nno\\t!\n";
+        let expected = "2026-01-02T03:04:05.678Z  py-1  stderr   -  \\u001b[2Joh\\nno\\t!\n";
         assert_eq!(line.render().expect("understood"), expected);
         assert!(line.to_json().contains("\"worker\":\"py-1\""));
     }

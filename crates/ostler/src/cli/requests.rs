@@ -1,5 +1,7 @@
 //! `ostler requests`: the calls that live and the last that have ended, or the way of one.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use jiff::Timestamp;
@@ -29,9 +31,9 @@ pub(super) struct Request {
     pub chunks: u64,
     pub progress: Option<Value>,
     pub code: Option<String>,
-    pub arrived_at: Option<Timestamp>,
-    pub started_at: Option<Timestamp>,
-    pub ended_at: Option<Timestamp>,
+    pub arrived_at: Option<String>,
+    pub started_at: Option<String>,
+    pub ended_at: Option<String>,
     pub state_history: Vec<Step>,
 }
 
@@ -76,8 +78,7 @@ fn table(requests: &[Request], now: Timestamp) -> String {
         "WAITED", "TOOK",
     ]);
     for request in requests {
-        let arrived = request.arrived_at.map(|at| at.to_string());
-        let arrived = arrived.and_then(|at| since(&at, now));
+        let arrived = request.arrived_at.as_deref().and_then(|at| since(at, now));
         table.row([
             request.id.clone(),
             request.pool.clone(),
@@ -97,15 +98,19 @@ fn table(requests: &[Request], now: Timestamp) -> String {
 
 impl Request {
     /// In the queue, until a worker had it or it ended without one.
-    fn waited(&self, now: Timestamp) -> Option<std::time::Duration> {
-        let until = self.started_at.or(self.ended_at).unwrap_or(now);
-        Some(between(self.arrived_at?, until))
+    fn waited(&self, now: Timestamp) -> Option<Duration> {
+        let until = time(&self.started_at).or(time(&self.ended_at)).unwrap_or(now);
+        Some(between(time(&self.arrived_at)?, until))
     }
 
     /// With workers.
-    fn took(&self, now: Timestamp) -> Option<std::time::Duration> {
-        Some(between(self.started_at?, self.ended_at.unwrap_or(now)))
+    fn took(&self, now: Timestamp) -> Option<Duration> {
+        Some(between(time(&self.started_at)?, time(&self.ended_at).unwrap_or(now)))
     }
+}
+
+fn time(at: &Option<String>) -> Option<Timestamp> {
+    at.as_ref()?.parse().ok()
 }
 
 async fn one(client: &mut Client, id: &str, json: bool) -> Result<(), Failure> {
@@ -181,11 +186,14 @@ mod tests {
 
     #[test]
     fn a_request_that_never_ran_has_waited_until_its_end() {
-        let at = |second| Timestamp::from_second(second).ok();
-        let now = at(100).expect("a time");
-        let mut request =
-            Request { arrived_at: at(1), ended_at: at(11), ..Request::default() };
-        assert_eq!((request.waited(now).map(span), request.took(now)), (Some("10.0 s".into()), None));
+        let second = |second| Timestamp::from_second(second).expect("a time");
+        let at = |n| Some(second(n).to_string());
+        let now = second(100);
+        let mut request = Request { arrived_at: at(1), ended_at: at(11), ..Request::default() };
+        assert_eq!(
+            (request.waited(now).map(span), request.took(now)),
+            (Some("10.0 s".into()), None)
+        );
         request.started_at = at(3);
         assert_eq!(request.waited(now).map(span).as_deref(), Some("2.00 s"));
         assert_eq!(request.took(now).map(span).as_deref(), Some("8.00 s"));

@@ -96,8 +96,9 @@ mod tests {
 
     #[test]
     fn events_are_told_apart_and_heartbeats_are_not_events() {
-        let mut buffer =
-            BytesMut::from(": heartbeat\n\nid: 7\nevent: line\ndata: {\"a\":\"b: c\"}\n\nid: 8\nev");
+        let mut buffer = BytesMut::from(
+            ": heartbeat\n\nid: 7\nevent: line\ndata: {\"a\":\"b: c\"}\n\nid: 8\nev",
+        );
         assert_eq!(take_block(&mut buffer).and_then(|block| parse(&block)), None);
         let sent = take_block(&mut buffer).and_then(|block| parse(&block)).expect("an event");
         let expected = Sent { id: Some(7), event: "line".into(), data: "{\"a\":\"b: c\"}".into() };

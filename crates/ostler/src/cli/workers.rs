@@ -13,10 +13,10 @@ use super::client::Client;
 use super::endpoint::Endpoint;
 use super::exit::{Exit, Failure};
 use super::list::{self, Query};
+use super::output;
 use super::requests::Request;
 use super::stats::Worker;
 use super::table::Table;
-use super::output;
 use crate::text::one_line;
 
 /// How often a watched table is drawn.

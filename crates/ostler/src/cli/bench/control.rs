@@ -69,7 +69,8 @@ pub(super) async fn measure(wanted: u32) -> Result<Control, Failure> {
     std::fs::write(&file, HOLD)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
     let queue_max = Some(queued + NOT_QUEUED);
-    let own = OwnServer::start(&Wanted { file: Some(&file), queue_max, size: Some(1), config: None })?;
+    let own =
+        OwnServer::start(&Wanted { file: Some(&file), queue_max, size: Some(1), config: None })?;
     let mut client = Client::connect(own.ready().await?).await?;
     let server = stats::parse(&stats::ask(&mut client).await?)?.server;
     let endpoint = tcp(client.endpoint(), &server)?;

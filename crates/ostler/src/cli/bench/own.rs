@@ -72,8 +72,9 @@ impl OwnServer {
             command.env("OSTLER_LOG", "error");
         }
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
-        let child = child
-            .map_err(|error| Failure::failed(format!("cannot start a server to measure: {error}")))?;
+        let child = child.map_err(|error| {
+            Failure::failed(format!("cannot start a server to measure: {error}"))
+        })?;
         Ok(Self { child, directory })
     }
 
@@ -96,9 +97,7 @@ impl OwnServer {
             }
             tokio::time::sleep(LOOK).await;
         }
-        Err(Failure::failed(
-            "the server to measure did not come up; see why with: ostler check",
-        ))
+        Err(Failure::failed("the server to measure did not come up; see why with: ostler check"))
     }
 
     fn has_ended(&self) -> bool {

@@ -60,7 +60,15 @@ impl Report {
 
 fn loads(loads: &[Load]) -> String {
     let mut table = Table::new([
-        "CALLERS", "CALLS", "PER SECOND", "P50", "P90", "P99", "MAX", "SERVER CPU", "WORKER CPU",
+        "CALLERS",
+        "CALLS",
+        "PER SECOND",
+        "P50",
+        "P90",
+        "P99",
+        "MAX",
+        "SERVER CPU",
+        "WORKER CPU",
         "BENCH CPU",
     ]);
     for load in loads {
@@ -78,7 +86,10 @@ fn loads(loads: &[Load]) -> String {
             cpu(load.cpu.bench),
         ]);
     }
-    format!("{}CPU is per call; where the callers share the cores, BENCH CPU is what they take.\n", table.render())
+    format!(
+        "{}CPU is per call; where the callers share the cores, BENCH CPU is what they take.\n",
+        table.render()
+    )
 }
 
 fn quantile(times: &Histogram, share: f64) -> String {

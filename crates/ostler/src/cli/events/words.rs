@@ -87,7 +87,8 @@ fn crashed(event: &Event) -> String {
         _ => None,
     };
     let last_words = last_words.filter(|words| !words.trim().is_empty());
-    let last_words = last_words.map_or_else(String::new, |words| format!("; it last said: {words}"));
+    let last_words =
+        last_words.map_or_else(String::new, |words| format!("; it last said: {words}"));
     format!("crashed: {how}{last_words}")
 }
 
@@ -184,6 +185,9 @@ mod tests {
     #[test]
     fn a_kind_of_a_later_version_is_told_by_its_name() {
         let later = event(json!({ "kind": "job.lost", "pool": "py", "reason": "server_died" }));
-        assert_eq!((subject(&later).as_str(), account(&later).as_str()), ("py", "job.lost: server died"));
+        assert_eq!(
+            (subject(&later).as_str(), account(&later).as_str()),
+            ("py", "job.lost: server died")
+        );
     }
 }
