@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::command::{Command, Notice, Outcome, PhaseReason};
-use crate::event::Answer;
+use crate::command::{Command, LossReason, Notice, Outcome, PhaseReason, StopReason};
+use crate::event::{Answer, Exit};
 use crate::id::{ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold, State, Step};
@@ -33,6 +33,7 @@ impl Pool {
         // What could not be written once will not be written again at once.
         live.mute = answer == Answer::NotSent && held.hold == Hold::Live;
         let was_silent = std::mem::take(&mut live.silent);
+        let stopping = live.stopping();
         if live.may_have_started(position)
             && let Some(request) = promote(live, cx.now)
         {
@@ -48,12 +49,24 @@ impl Pool {
         self.refresh(process.worker);
         let reason = if was_silent { PhaseReason::Heard } else { PhaseReason::Freed };
         self.show(cx, process.worker, reason);
-        self.conclude(cx, held, answer, streamed);
+        self.conclude(cx, held, answer, streamed, stopping);
         self.after_release(cx, process.worker);
     }
 
-    fn conclude(&mut self, cx: &mut Cx<'_>, held: Held, answer: Answer, streamed: bool) {
+    fn conclude(
+        &mut self,
+        cx: &mut Cx<'_>,
+        held: Held,
+        answer: Answer,
+        streamed: bool,
+        stopping: Option<StopReason>,
+    ) {
         let id = held.request;
+        if let (Answer::Cancelled { started }, Some(reason)) = (answer, stopping) {
+            // Nobody but the end of its process asked for that.
+            let why = (Exit::Unknown, LossReason::Stopped(reason));
+            return self.lose(cx, &held, started, streamed, why);
+        }
         match (held.hold, answer) {
             (Hold::Abandoned { .. }, _) => {}
             (Hold::Withdrawing, Answer::Cancelled { started: false } | Answer::NotSent) => {

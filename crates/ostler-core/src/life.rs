@@ -323,7 +323,7 @@ impl Pool {
     }
 
     /// A request whose process ended before it answered.
-    fn lose(
+    pub(crate) fn lose(
         &mut self,
         cx: &mut Cx<'_>,
         held: &Held,

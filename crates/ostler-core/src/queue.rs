@@ -72,7 +72,8 @@ impl FairQueue {
     /// How many go before one more request of this owner: all of a higher priority, and of each
     /// owner at its own one as many as it has turns until then. Looks at each owner.
     pub fn len_before(&self, priority: i8, owner: u64) -> usize {
-        let higher = self.bands.range(..Reverse(priority)).flat_map(|(_, band)| band.lanes.values());
+        let higher =
+            self.bands.range(..Reverse(priority)).flat_map(|(_, band)| band.lanes.values());
         let higher: usize = higher.map(|lane| lane.waiting.len()).sum();
         let Some(band) = self.bands.get(&Reverse(priority)) else { return higher };
         let own = band.lanes.get(&owner).map_or(0, |lane| lane.waiting.len());

@@ -67,14 +67,16 @@ impl Pool {
 }
 
 impl Call {
-    /// A call with arguments that are written as JSON.
+    /// A call with arguments that are written as JSON. `&()` is no arguments; one that is null is
+    /// a list of it.
     ///
     /// # Errors
     /// If they cannot be.
     pub fn with(function: &str, arguments: &impl Serialize) -> Result<Call, CallError> {
         let body = serde_json::to_vec(arguments)
             .map_err(|error| Refused::Unsendable { why: error.to_string() })?;
-        Ok(Call { function: function.to_owned(), body: Body::json(body), ..Call::default() })
+        let body = if body == b"null" { Body::default() } else { Body::json(body) };
+        Ok(Call { function: function.to_owned(), body, ..Call::default() })
     }
 }
 

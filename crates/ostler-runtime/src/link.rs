@@ -386,7 +386,11 @@ impl Link {
     pub(crate) fn heard(&self) -> Option<Event> {
         let waited =
             self.listening.load(Ordering::Relaxed) && self.listening.swap(false, Ordering::Relaxed);
-        waited.then_some(Event::ProcessHeard { process: self.process })
+        if !waited {
+            return None;
+        }
+        *self.condition.lock().expect("no code panics here") = None;
+        Some(Event::ProcessHeard { process: self.process })
     }
 
     pub(crate) fn on_message(&self, message: FromWorker) -> Result<Reaction, Offence> {

@@ -77,14 +77,19 @@ impl Announced {
         if self.takes_bytes() {
             content.insert(BYTES.to_owned(), json!({ "schema": {} }));
         }
-        json!({ "required": !self.required.is_empty(), "content": content })
+        // No bytes are bytes too.
+        let required = !self.required.is_empty() && !self.is_bytes_alone();
+        json!({ "required": required, "content": content })
     }
 
     /// Bytes have no form in JSON: what needs them cannot be called with it.
     fn speaks_json(&self) -> bool {
-        let bytes = || self.properties.0.iter().filter(|(_, schema)| is_bytes(schema));
-        let alone = self.properties.0.len() == 1 && bytes().count() == 1;
-        !alone && !bytes().any(|(name, _)| self.requires(name))
+        let mut bytes = self.properties.0.iter().filter(|(_, schema)| is_bytes(schema));
+        !self.is_bytes_alone() && !bytes.any(|(name, _)| self.requires(name))
+    }
+
+    fn is_bytes_alone(&self) -> bool {
+        matches!(&*self.properties.0, [(_, schema)] if is_bytes(schema))
     }
 
     fn takes_bytes(&self) -> bool {

@@ -184,11 +184,32 @@ fn described(headers: &HeaderMap, client: u64) -> Result<Call, Problem> {
         timeout,
         idempotent,
         priority,
-        owner: text(&OWNER)?.map_or(client, owner_number),
+        owner: owner(text(&OWNER)?)?.map_or(client, owner_number),
         request_id: text(&REQUEST_ID)?.map(str::to_owned),
-        traceparent: text(&TRACEPARENT)?.map(str::to_owned),
+        traceparent: trace_context(headers),
         ..Call::default()
     })
+}
+
+fn owner(given: Option<&str>) -> Result<Option<&str>, Problem> {
+    let printable = |name: &str| name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    match given {
+        Some(name) if name.is_empty() || name.len() > 128 || !printable(name) => {
+            Err(Problem::bad_request("Ostler-Owner must be 1 to 128 printable ASCII characters"))
+        }
+        given => Ok(given),
+    }
+}
+
+/// The caller's trace. By the rules of trace contexts, one that cannot be read counts as none.
+fn trace_context(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(TRACEPARENT)?.to_str().ok()?.trim();
+    let mut parts = text.split('-').map(|part| {
+        let hex = part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (part.len(), hex)
+    });
+    let known = [2, 32, 16, 2].into_iter().all(|length| parts.next() == Some((length, true)));
+    known.then(|| text.to_owned())
 }
 
 /// Owners are only compared with each other.
@@ -291,6 +312,19 @@ mod tests {
         assert_eq!(route("/api/pools/py/call/f"), Some(("py", "f")));
         for path in ["/api/pools/py/call/", "/api/pools//call/f", "/api/pools/a/b/call/f", "/api"] {
             assert_eq!(route(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_read_is_none() {
+        let read = |text: &str| {
+            let headers = HeaderMap::from_iter([(TRACEPARENT, text.parse().unwrap())]);
+            trace_context(&headers)
+        };
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(read(good).as_deref(), Some(good));
+        for bad in ["", "{}", "00-1-2-3", &good.to_uppercase(), &good[1..]] {
+            assert_eq!(read(bad), None, "{bad}");
         }
     }
 

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::listed::{KindName, group_of, named};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
-use crate::query::{Params, named};
+use crate::query::Params;
 use crate::server::Shared;
 use crate::sse::{self, Source, last_event_id};
 use crate::time::rfc3339;
@@ -76,6 +77,8 @@ pub(crate) struct EventQuery {
     /// Only of this pool.
     pool: Option<String>,
     /// Only these, separated by commas: kinds, or all of `worker`, `pool`, `request`.
+    #[param(inline, value_type = Option<Vec<KindName>>, style = Form, explode = false,
+        min_items = 1)]
     kind: Option<String>,
     /// Also those that come with every call. They come too when `kind` names them.
     #[serde(default)]
@@ -86,6 +89,7 @@ pub(crate) struct EventQuery {
     follow: bool,
     /// Those after this number, as far as they are kept; 0: all that are kept. `Last-Event-ID`
     /// says the same.
+    #[param(maximum = 18446744073709551615)]
     after: Option<u64>,
 }
 
@@ -138,12 +142,12 @@ impl Filter {
         let mut filter = Filter { pool: query.pool.clone(), kinds: None, frequent: false };
         let Some(kinds) = &query.kind else { return Ok(filter) };
         let mut wanted = Vec::new();
-        for name in kinds.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        for name in kinds.split(',') {
             let group = EventKind::ALL.into_iter().filter(|kind| group_of(*kind) == name);
             let before = wanted.len();
             wanted.extend(group);
             if wanted.len() == before {
-                let kind = named("kind", name, &EventKind::ALL, EventKind::name)?;
+                let kind = named::<EventKind>("kind", name)?;
                 filter.frequent |= kind.frequent();
                 wanted.push(kind);
             }
@@ -160,10 +164,6 @@ impl Filter {
         self.pool.as_deref().is_none_or(|pool| pool == &*event.pool)
             && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&event.kind))
     }
-}
-
-fn group_of(kind: EventKind) -> &'static str {
-    kind.name().split('.').next().unwrap_or_default()
 }
 
 struct Following {

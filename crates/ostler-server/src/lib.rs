@@ -12,6 +12,7 @@ mod docs;
 mod events;
 mod exposition;
 mod list;
+mod listed;
 mod logs;
 mod metrics;
 mod openapi;

@@ -64,9 +64,11 @@ impl<'a> LineBody<'a> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LogQuery {
-    /// The last so many, 1 to 1000; 100 if not given.
+    /// The last so many.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// Those after this number instead, as far as they are kept.
+    #[param(maximum = 18446744073709551615)]
     cursor: Option<u64>,
     /// Go on with what comes, as server-sent events.
     #[serde(default)]

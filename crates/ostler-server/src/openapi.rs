@@ -132,7 +132,9 @@ fn call_headers() -> Vec<Value> {
         (
             "Ostler-Timeout",
             "Seconds, or with a unit: 1.5, 200ms, 5m; at most 24h.",
-            text(r"^([1-9][0-9]{0,3}|[0-9]{1,3}\.[0-9]{0,2}[1-9])s?$|^[1-9][0-9]{0,6}ms$|^[1-9][0-9]?m$|^([1-9]|1[0-9]|2[0-4])h$"),
+            text(
+                r"^([1-9][0-9]{0,3}|[0-9]{1,3}\.[0-9]{0,2}[1-9])s?$|^[1-9][0-9]{0,6}ms$|^[1-9][0-9]?m$|^([1-9]|1[0-9]|2[0-4])h$",
+            ),
         ),
         (
             "Ostler-Idempotent",
@@ -144,13 +146,13 @@ fn call_headers() -> Vec<Value> {
             "-100 to 100, higher first.",
             json!({ "type": "integer", "minimum": -100, "maximum": 100, "default": 0 }),
         ),
-        ("Ostler-Owner", "Whom fairness is owed to.", text("^[!-~]{1,256}$")),
+        ("Ostler-Owner", "Whom fairness is owed to.", text("^[!-~]([ -~]{0,126}[!-~])?$")),
         (
             "Ostler-Request-Id",
             "1 to 128 printable characters; comes back with the answer.",
             text("^[!-~]{1,128}$"),
         ),
-        ("traceparent", "W3C trace context.", text("^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")),
+        ("traceparent", "W3C trace context; ignored if it is none.", json!({ "type": "string" })),
     ];
     let described = headers.map(|(name, about, schema)| {
         json!({ "name": name, "in": "header", "description": about, "schema": schema })
@@ -174,10 +176,7 @@ const CALL_PROBLEMS: [(&str, &str); 12] = [
         "worker_crashed, worker_stopped, worker_unresponsive, worker_answered_nonsense, \
          result_too_large, shutting_down",
     ),
-    (
-        "503",
-        "pool_saturated, queue_timeout, deadline_unreachable, shutting_down, pool_failed",
-    ),
+    ("503", "pool_saturated, queue_timeout, deadline_unreachable, shutting_down, pool_failed"),
     ("504", "deadline_exceeded"),
 ];
 

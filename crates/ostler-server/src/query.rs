@@ -33,20 +33,6 @@ pub(crate) fn invalid(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "validation", detail)
 }
 
-/// A value out of a closed list, found by its name.
-pub(crate) fn named<T: Copy>(
-    parameter: &str,
-    given: &str,
-    all: &[T],
-    name: impl Fn(T) -> &'static str,
-) -> Result<T, Problem> {
-    let found = all.iter().find(|known| name(**known).eq_ignore_ascii_case(given));
-    found.copied().ok_or_else(|| {
-        let known: Vec<&str> = all.iter().map(|known| name(*known)).collect();
-        invalid(format!("`{parameter}` is `{given}`; use one of {}", known.join(", ")))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::Request;
@@ -75,14 +61,5 @@ mod tests {
         }
         assert!(asked::<Nothing>("/x").await.is_ok());
         assert!(asked::<Nothing>("/x?anything").await.is_err());
-    }
-
-    #[test]
-    fn a_name_outside_the_list_is_refused_with_the_list() {
-        let name = |flag: bool| if flag { "on" } else { "off" };
-        assert!(named("switch", "ON", &[true, false], name).unwrap());
-        let problem = named("switch", "up", &[true, false], name).unwrap_err();
-        assert_eq!(problem.status, StatusCode::UNPROCESSABLE_ENTITY);
-        assert!(problem.detail.contains("on, off"), "{}", problem.detail);
     }
 }

@@ -13,9 +13,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ok};
 use crate::list::{self, Page};
+use crate::listed::{StateName, named};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
-use crate::query::{Nothing, Params, invalid, named};
+use crate::query::{Nothing, Params, invalid};
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
@@ -36,7 +37,7 @@ pub(crate) struct RequestBody {
     /// Delivered so far.
     pub chunks: u64,
     /// What the function said last of how far it is.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     pub progress: Option<Value>,
     /// Of the problem it ended in.
     pub code: Option<&'static str>,
@@ -120,10 +121,13 @@ fn arrived(info: &RequestInfo) -> Timestamp {
 #[into_params(parameter_in = Query)]
 pub(crate) struct RequestQuery {
     pool: Option<String>,
+    #[param(inline, value_type = Option<StateName>)]
     state: Option<String>,
     function: Option<String>,
-    /// 1 to 1000; 100 if not given.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    #[param(pattern = r"^[0-9]{1,20}\.[0-9]{1,9}\.[0-9]{1,18}$")]
     cursor: Option<String>,
 }
 
@@ -146,10 +150,7 @@ pub(crate) async fn list(
         shared.pool(pool)?;
     }
     let limit = list::limit(query.limit)?;
-    let state = query
-        .state
-        .as_deref()
-        .map(|state| named("state", state, &RequestState::ALL, RequestState::name));
+    let state = query.state.as_deref().map(|state| named::<RequestState>("state", state));
     let (state, cursor) = (state.transpose()?, query.cursor.as_deref().map(parse_cursor));
     let cursor = cursor.transpose()?;
     let mut found: Vec<(Key, &str, RequestInfo)> = Vec::new();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use ostler_core::Lifecycle;
 use serde::{Deserialize, Serialize};
@@ -102,6 +104,11 @@ pub(crate) struct Stopping {
     pub now: bool,
 }
 
+fn unreadable(error: &serde_json::Error) -> Problem {
+    let detail = format!("the body is not {{\"now\": true or false}}: {error}");
+    if error.is_data() { invalid(detail) } else { Problem::bad_request(detail) }
+}
+
 /// Ends the server, after the running calls or at once.
 #[utoipa::path(post, path = "/api/server/stop", tag = "server", operation_id = "server.stop", request_body = Option<StopOrder>,
     responses((status = 202, body = Stopping),
@@ -110,14 +117,13 @@ pub(crate) struct Stopping {
 pub(crate) async fn stop(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
-    body: String,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Answer<Stopping>, Problem> {
-    let wanted = match body.trim() {
-        "" => Ok(StopOrder::default()),
-        text => serde_json::from_str::<StopOrder>(text),
+    let body = body.map_err(|error| Problem::bad_request(error.body_text()))?;
+    let StopOrder { now } = match body.trim_ascii() {
+        b"" => StopOrder::default(),
+        text => serde_json::from_slice(text).map_err(|error| unreadable(&error))?,
     };
-    let StopOrder { now } = wanted
-        .map_err(|error| invalid(format!("the body is not {{\"now\": true or false}}: {error}")))?;
     shared.stop.send_modify(|stop| {
         *stop = (*stop).max(if now { Stop::Now } else { Stop::Gracefully });
     });

@@ -6,6 +6,7 @@ use axum::extract::State;
 use jiff::Timestamp;
 use ostler_runtime::{PhaseStep, StatusStep, WorkerHistory, phase_name, phase_reason};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, ok};
@@ -23,26 +24,27 @@ use crate::workers;
 pub(crate) struct TransitionBody {
     /// status (of the worker) or phase (of its process).
     pub machine: &'static str,
-    /// Counts the worker's changes of status, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Counts the worker's changes of status, from 1; null for a phase.
     pub seq: Option<u64>,
     /// Null: it came into being.
     pub from: Option<&'static str>,
     pub to: &'static str,
     /// What caused a change of status.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<&'static str>,
     /// Why a phase changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// Whose phase it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub generation: Option<u32>,
-    /// Spent in `from`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
+    /// Who changed a status: `supervisor` by order, `system` by itself.
+    pub actor: Option<&'static str>,
+    /// The request that asked for it.
+    pub request_id: Option<String>,
     #[schema(format = DateTime)]
     pub at: String,
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Value>,
+    /// Whose phase it was.
+    pub generation: Option<u32>,
+    /// Spent in `from`.
+    pub seconds: Option<f64>,
 }
 
 impl TransitionBody {
@@ -54,9 +56,12 @@ impl TransitionBody {
             to: step.change.to.name(),
             trigger: Some(step.change.trigger.name()),
             reason: None,
+            actor: Some(if step.change.order.is_some() { "supervisor" } else { "system" }),
+            request_id: None,
+            at: rfc3339(step.at),
+            metadata: None,
             generation: None,
             seconds: None,
-            at: rfc3339(step.at),
         }
     }
 
@@ -68,9 +73,12 @@ impl TransitionBody {
             to: phase_name(step.to),
             trigger: None,
             reason: Some(phase_reason(step.reason)),
+            actor: None,
+            request_id: None,
+            at: rfc3339(step.at),
+            metadata: None,
             generation: Some(step.generation),
             seconds: step.from.is_some().then_some(step.seconds),
-            at: rfc3339(step.at),
         }
     }
 }

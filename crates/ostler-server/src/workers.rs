@@ -10,16 +10,21 @@ use axum::http::StatusCode;
 use ostler_core::{Phase, Status, StopReason, WorkerId};
 use ostler_runtime::{Connection, Pool, PoolInfo, WorkerInfo, phase_name, stop_reason};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ok};
 use crate::list::{self, Page};
+use crate::listed::{PhaseName, StatusName, named};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
-use crate::query::{Nothing, Params, invalid, named};
+use crate::query::{Nothing, Params, invalid};
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
+
+/// The workspace of all that belongs to nobody in particular.
+const WORKSPACE: &str = "default";
 
 /// One worker and the process it runs on.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,6 +34,9 @@ pub(crate) struct WorkerBody {
     #[schema(example = "py-3")]
     pub name: String,
     pub pool: String,
+    /// The tenant that it works for.
+    #[schema(example = "default")]
+    pub workspace_id: &'static str,
     /// IDLE, RUNNING, PAUSED, COMPLETED, FAILED or TERMINATED.
     pub status: &'static str,
     /// starting, ready, busy, degraded, stopping or dead; null without a process.
@@ -41,6 +49,8 @@ pub(crate) struct WorkerBody {
     pub generation: u32,
     /// The process, by the host's number.
     pub pid: Option<i32>,
+    /// Its process group, by the host's number.
+    pub pgid: Option<i32>,
     /// disconnected, connecting or connected.
     pub connection: &'static str,
     pub capacity: u32,
@@ -49,8 +59,10 @@ pub(crate) struct WorkerBody {
     pub current_requests: Vec<String>,
     /// Takes only calls that are addressed to it.
     pub dedicated: bool,
-    /// It asked not to be trusted any more, and gets no new work.
-    pub tainted: bool,
+    /// Its memory or device is in doubt; it gets no new work.
+    pub taint: bool,
+    /// How many sessions are bound to it.
+    pub sessions: u32,
     /// Why its process is on its way out.
     pub stopping: Option<&'static str>,
     pub requests: WorkerRequests,
@@ -58,6 +70,9 @@ pub(crate) struct WorkerBody {
     pub crashes: u32,
     /// Resident bytes of its process.
     pub memory: Option<u64>,
+    /// Labels that its maker gave it.
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
     #[schema(format = DateTime)]
     pub created_at: String,
     #[schema(format = DateTime)]
@@ -106,12 +121,14 @@ impl WorkerBody {
             id: Key { pool: place, worker: view.id }.to_string(),
             name: worker.name.clone(),
             pool: pool.name.clone(),
+            workspace_id: WORKSPACE,
             status: view.status.name(),
             phase: view.phase.map(phase_name),
             health: health(worker),
             complaint: complaint(worker),
             generation: view.generation,
             pid: worker.pid,
+            pgid: worker.pid.and_then(process_group),
             connection: match worker.connection {
                 Connection::Disconnected => "disconnected",
                 Connection::Connecting => "connecting",
@@ -121,7 +138,8 @@ impl WorkerBody {
             load: view.load,
             current_requests: worker.requests.iter().map(ToString::to_string).collect(),
             dedicated: view.dedicated,
-            tainted: view.stopping == Some(StopReason::Tainted),
+            sessions: 0,
+            taint: view.stopping == Some(StopReason::Tainted),
             stopping: view.stopping.map(stop_reason),
             requests: WorkerRequests {
                 total: worker.outcomes.iter().map(|(_, count)| count).sum(),
@@ -129,6 +147,7 @@ impl WorkerBody {
             },
             crashes: view.crashes,
             memory: worker.pid.and_then(resident_bytes),
+            metadata: Map::new(),
             created_at: rfc3339(worker.created),
             updated_at: rfc3339(worker.updated),
             started_at: worker.started.map(rfc3339),
@@ -151,6 +170,11 @@ fn health(worker: &WorkerInfo) -> &'static str {
     }
 }
 
+fn process_group(pid: i32) -> Option<i32> {
+    let group = rustix::process::getpgid(rustix::process::Pid::from_raw(pid)).ok()?;
+    Some(group.as_raw_nonzero().get())
+}
+
 pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
@@ -162,15 +186,16 @@ pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
 #[into_params(parameter_in = Query)]
 pub(crate) struct WorkerQuery {
     pool: Option<String>,
+    #[param(inline, value_type = Option<StatusName>)]
     status: Option<String>,
+    #[param(inline, value_type = Option<PhaseName>)]
     phase: Option<String>,
-    /// 1 to 1000; 100 if not given.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    #[param(pattern = "^w_[1-9][0-9]{0,8}_[0-9]{1,18}$")]
     cursor: Option<String>,
 }
-
-const PHASES: [Phase; 6] =
-    [Phase::Starting, Phase::Ready, Phase::Busy, Phase::Degraded, Phase::Stopping, Phase::Dead];
 
 /// The workers of all pools.
 #[utoipa::path(get, path = "/api/workers", tag = "workers", operation_id = "workers.list",
@@ -189,10 +214,9 @@ pub(crate) async fn list(
     }
     let limit = list::limit(query.limit)?;
     let status = query.status.as_deref();
-    let status =
-        status.map(|name| named("status", name, &Status::ALL, Status::name)).transpose()?;
+    let status = status.map(|name| named::<Status>("status", name)).transpose()?;
     let phase = query.phase.as_deref();
-    let phase = phase.map(|name| named("phase", name, &PHASES, phase_name)).transpose()?;
+    let phase = phase.map(|name| named::<Phase>("phase", name)).transpose()?;
     let cursor = query.cursor.as_deref().map(str::parse::<Key>).transpose();
     let cursor = cursor.map_err(|()| invalid("`cursor` is not one that a list of workers gave"))?;
     let mut found = Vec::new();

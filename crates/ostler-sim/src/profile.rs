@@ -185,7 +185,7 @@ impl StoreFaults {
 
 fn settings(prng: &mut Prng) -> Settings {
     let size = if prng.chance(0.5) { prng.between(1, 4) } else { prng.between(1, 16) };
-    let interval = prng.span(ms(5), ms(200));
+    let interval = prng.span(ms(15), ms(200));
     let heartbeat = prng.chance(0.6).then(|| Heartbeat {
         interval,
         timeout: interval * prng.between(2, 5),

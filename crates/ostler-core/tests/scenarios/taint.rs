@@ -144,3 +144,33 @@ fn others_take_over_while_it_drains() {
     stage.arrive(2);
     assert_eq!(stage.take(), [assign(2, p(2, 1))]);
 }
+
+#[test]
+fn a_handler_that_the_end_of_its_process_interrupted_was_not_cancelled_by_its_caller() {
+    let mut stage = Stage::ready(Settings { capacity: 2, ..no_prefetch(1) });
+    stage.arrive(1);
+    stage.arrive_idempotent(2);
+    stage.taint(p(1, 1));
+    stage.advance(secs(30));
+    stage.forget();
+    for id in [1, 2] {
+        stage.answer(id, 1, p(1, 1), Answer::Cancelled { started: true });
+    }
+    assert_eq!(stage.take(), [stopped(1, Exit::Unknown, StopReason::Tainted)]);
+    stage.leave(p(1, 1));
+    stage.become_ready(p(1, 2));
+    assert_eq!(stage.take(), [spawn(p(1, 2)), assign_again(2, 2, 1, p(1, 2))]);
+}
+
+#[test]
+fn what_a_process_gives_back_on_its_way_out_runs_elsewhere() {
+    let mut stage = Stage::ready(no_prefetch(1));
+    stage.arrive(1);
+    stage.taint(p(1, 1));
+    stage.forget();
+    stage.answer(1, 1, p(1, 1), Answer::Cancelled { started: false });
+    assert_eq!(stage.take(), [ask(p(1, 1))]);
+    stage.leave(p(1, 1));
+    stage.become_ready(p(1, 2));
+    assert_eq!(stage.take(), [spawn(p(1, 2)), assign_again(1, 2, 0, p(1, 2))]);
+}

@@ -17,6 +17,9 @@ fn builder(file: &str) -> PoolBuilder {
     Pool::python("lib", file)
 }
 
+/// No arguments.
+const NONE: [u32; 0] = [];
+
 #[derive(Debug, PartialEq, Deserialize, serde::Serialize)]
 struct Point {
     x: i32,
@@ -32,8 +35,8 @@ async fn a_function_is_invoked_with_the_programs_own_types() {
     let named = serde_json::json!({ "n": 3 });
     let letters: String = pool.invoke("letters", &named).await.expect("a text");
     assert_eq!(letters, "xxx");
-    let nothing: () = pool.invoke("echo", &()).await.expect("nothing");
-    assert_eq!(nothing, ());
+    let nothing: Option<u32> = pool.invoke("echo", &NONE).await.expect("nothing");
+    assert_eq!(nothing, None);
     let counted: Vec<u32> = pool.invoke("count", &3).await.expect("a list");
     assert_eq!(counted, [0, 1, 2]);
     stop(pool).await;
@@ -45,14 +48,14 @@ async fn an_invocation_that_fails_says_how() {
     let wrong = pool.invoke::<Point>("echo", &("no point",)).await.unwrap_err();
     let CallError::Failed(Failure::Application(error)) = wrong else { panic!("{wrong:?}") };
     assert_eq!(error.kind.as_deref(), Some("unexpected_result"));
-    let raised = pool.invoke::<()>("fail", &()).await.unwrap_err();
+    let raised = pool.invoke::<()>("fail", &NONE).await.unwrap_err();
     assert_eq!(
         (raised.known().code, raised.to_string().contains("as asked")),
         ("application_error", true)
     );
     let unfit = pool.invoke::<String>("letters", &("many",)).await.unwrap_err();
     assert_eq!(unfit.known().code, "invalid_arguments");
-    let unknown = pool.invoke::<()>("nothing", &()).await.unwrap_err();
+    let unknown = pool.invoke::<()>("nothing", &NONE).await.unwrap_err();
     let CallError::Refused(Refused::FunctionNotFound { known, .. }) = &unknown else {
         panic!("{unknown:?}")
     };

@@ -112,9 +112,7 @@ fn kill_one(pool: &Pool, choice: usize) -> bool {
     let pids: Vec<i32> = pool.info().workers.iter().filter_map(|worker| worker.pid).collect();
     let ours = |pid: &i32| Process::lives_now(*pid) && Process::is_below_this_one(*pid);
     let victim = pids.get(choice % pids.len().max(1)).copied().filter(ours);
-    // SAFETY: a signal; a process that ended since then is not signalled, as nobody reaped it
-    // for this moment.
-    victim.is_some_and(|pid| unsafe { libc::kill(pid, libc::SIGKILL) } == 0)
+    victim.is_some_and(|pid| try_send(pid, libc::SIGKILL))
 }
 
 /// Sixty kills at random in a second and a half.

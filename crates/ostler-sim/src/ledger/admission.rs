@@ -1,6 +1,7 @@
 //! Who is let into the queue, if only those are who can be served in time. How long calls take is
 //! measured here again; how many places there are is known within bounds.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ostler_core::{Admission, RequestId, RequestSpec, Settings, Target, Time};
@@ -87,11 +88,42 @@ impl Ledger {
         let perhaps = |row: &&Row| !row.dedicated && row.ready.is_some() && !row.exited;
         let least = self.processes.rows().filter(surely).map(|row| row.capacity).sum::<usize>();
         let most = self.processes.rows().filter(perhaps).map(|row| row.capacity).sum::<usize>();
-        let (sure, unsure) = self.requests.before(request, spec.priority);
+        let before = |unsure| before(spec, self.requests.rivals(request, unsure));
         let need = |turns: usize, places: usize| {
             self.service.average.saturating_mul(turns as u32) / (places.max(1) as u32)
                 + self.service.average
         };
-        (need(sure, most), need(sure + unsure, least))
+        (need(before(false), most), need(before(true), least))
+    }
+}
+
+/// Who goes first: all of a higher priority, and of each owner as many as have their turn before
+/// this one has.
+fn before<'a>(spec: &RequestSpec, rivals: impl Iterator<Item = &'a RequestSpec>) -> usize {
+    let (mut higher, mut peers) = (0, BTreeMap::<u64, usize>::new());
+    for rival in rivals.filter(|rival| rival.priority >= spec.priority) {
+        match rival.priority == spec.priority {
+            true => *peers.entry(rival.owner).or_default() += 1,
+            false => higher += 1,
+        }
+    }
+    let own = peers.remove(&spec.owner).unwrap_or(0);
+    higher + own + peers.values().map(|theirs| (*theirs).min(own + 1)).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_high_go_first_and_equals_by_turns() {
+        let of =
+            |priority, owner| RequestSpec { priority, owner, ..RequestSpec::until(Time::ZERO) };
+        let mut waiting = vec![of(5, 1), of(0, 2), of(-5, 3)];
+        waiting.extend(vec![of(0, 1); 10]);
+        assert_eq!(before(&of(0, 2), waiting.iter()), 1 + 1 + 2);
+        assert_eq!(before(&of(0, 1), waiting.iter()), 1 + 10 + 1);
+        assert_eq!(before(&of(0, 9), waiting.iter()), 1 + 1 + 1);
+        assert_eq!(before(&of(9, 9), waiting.iter()), 0);
     }
 }

@@ -9,6 +9,8 @@ use super::process::{Held, Row};
 
 /// Kills that keep a request out.
 const KILLS: u32 = 2;
+/// Of a request that cannot be told from others.
+const UNKNOWN: u64 = 0;
 /// Signals that a process brings upon itself.
 const OWN_SIGNALS: [i32; 7] = [4, 5, 6, 7, 8, 11, 31];
 /// How a program ends that gave way to a signal from outside.
@@ -39,11 +41,12 @@ impl Kills {
     ) {
         let mut running = row.held.iter().take(row.capacity);
         let (Some(alone), None) = (running.next(), running.next()) else { return };
-        if !own(exit) {
+        let fingerprint = fingerprint(alone);
+        if !own(exit) || fingerprint == UNKNOWN {
             return;
         }
         let suspect = Suspect { kills: 0, last: now, exit };
-        let suspect = self.rows.entry(fingerprint(alone)).or_insert(suspect);
+        let suspect = self.rows.entry(fingerprint).or_insert(suspect);
         if now >= suspect.last.after(settings.quarantine) {
             suspect.kills = 0;
         }

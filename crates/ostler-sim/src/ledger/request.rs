@@ -348,15 +348,12 @@ impl Requests {
         waiting.filter(move |id| self.get(*id).is_some_and(|row| row.pauses_until < then))
     }
 
-    /// How many wait before this one for any worker: surely, and perhaps.
-    pub fn before(&self, id: RequestId, priority: i8) -> (usize, usize) {
-        let waiting = self.open().filter(|other| *other != id && self.waits(*other));
+    /// Others that wait for any worker; `unsure`: also those that may pause between two attempts.
+    pub fn rivals(&self, id: RequestId, unsure: bool) -> impl Iterator<Item = &RequestSpec> + '_ {
+        let waiting = self.open().filter(move |other| *other != id && self.waits(*other));
         let rows = waiting.filter_map(|other| self.get(other));
-        let mut rows: Vec<&Row> =
-            rows.filter(|r| r.spec.target == Target::Any && r.spec.priority >= priority).collect();
-        let all = rows.len();
-        rows.retain(|row| row.told.is_none());
-        (rows.len(), all - rows.len())
+        let rows = rows.filter(move |row| unsure || row.told.is_none());
+        rows.map(|row| &row.spec).filter(|spec| spec.target == Target::Any)
     }
 
     /// Those that came as number `first` or later.

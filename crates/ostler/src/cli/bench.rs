@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::control::Control;
 use self::load::Call;
 use self::own::{OwnServer, Wanted};
 use self::report::Report;
@@ -29,7 +30,15 @@ use super::{list, output, payload};
 
 pub(super) use own::serve;
 
+/// An interrupted measurement cleans up like one that has ended.
 pub(super) async fn run(args: &BenchArgs) -> Result<Exit, Failure> {
+    tokio::select! {
+        result = measure(args) => result,
+        _ = tokio::signal::ctrl_c() => Err(Failure::failed("interrupted; nothing is left behind")),
+    }
+}
+
+async fn measure(args: &BenchArgs) -> Result<Exit, Failure> {
     let payload = payload::read(&args.payload)?;
     let (own, endpoint) = server(args).await?;
     let mut client = Client::connect(endpoint).await?;
@@ -47,19 +56,29 @@ pub(super) async fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     }
     // Its own server holds cores and memory that the next part should have.
     drop((client, own));
-    let control = match args.queued {
-        0 => None,
-        queued => {
-            say(args, &format!("measuring with {queued} in the queue"));
-            Some(control::measure(queued).await?)
-        }
+    let control = control(args).await;
+    let (control, failure) = match control {
+        Ok(control) => (control, None),
+        Err(failure) => (None, Some(failure)),
     };
     let report = Report { pool: args.pool.clone(), function, server, loads, control };
     output::print(&if args.json { report.to_json() } else { report.render() })?;
-    match report.loads.iter().any(|load| load.latency.count() == 0) {
-        true => Err(Failure::failed("no call succeeded; the errors are counted above")),
-        false => Ok(Exit::Ok),
+    match failure {
+        // What was measured before is worth showing all the same.
+        Some(failure) => Err(failure),
+        None if report.loads.iter().any(|load| load.latency.count() == 0) => {
+            Err(Failure::failed("no call succeeded; the errors are counted above"))
+        }
+        None => Ok(Exit::Ok),
     }
+}
+
+async fn control(args: &BenchArgs) -> Result<Option<Control>, Failure> {
+    if args.queued == 0 {
+        return Ok(None);
+    }
+    say(args, &format!("measuring with {} in the queue", args.queued));
+    control::measure(args.queued).await.map(Some)
 }
 
 /// Word of what is going on, for who waits.

@@ -92,7 +92,7 @@ mod tests {
                 assert!(top >= near, "{near} is above its bucket, {top}");
                 assert!(top - near <= near / 60, "{near} is far below its bucket, {top}");
             }
-            value = value * 5 / 4 + 1;
+            value += value / 4 + 1;
         }
         assert!(bucket(u64::MAX) < BUCKETS);
     }
