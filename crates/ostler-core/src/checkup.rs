@@ -33,8 +33,13 @@ impl Pool {
             let next = if process.failed_checks > 0 { checkup.again } else { checkup.interval };
             return self.timers.set(Timer::Checkup(id), cx.now.after(next));
         }
-        if asked {
+        if asked && process.answers_checks {
             return self.fail_checkup(cx, process_id, CheckResult::TimedOut);
+        }
+        if asked {
+            // It may be one of few words, who never learned to answer.
+            cx.notify(Notice::Checked { process: process_id, result: CheckResult::TimedOut });
+            return self.timers.set(Timer::Checkup(id), cx.now.after(checkup.interval));
         }
         process.asked_if_well = Some(cx.now);
         self.timers.set(Timer::Checkup(id), cx.now.after(checkup.timeout));
@@ -47,6 +52,7 @@ impl Pool {
         let process = worker.process_mut().expect("checked by `current`");
         let asked = process.asked_if_well.take().is_some() && process.serving();
         let Some(checkup) = checkup.filter(|_| asked) else { return self.stale(cx, id) };
+        process.answers_checks = true;
         if !well {
             return self.fail_checkup(cx, id, CheckResult::Failed);
         }

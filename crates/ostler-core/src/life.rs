@@ -119,6 +119,8 @@ impl Pool {
         process.was_ready = true;
         process.heard = cx.now;
         process.heartbeat = ready.heartbeat;
+        // Whoever answers pings knows the rest too.
+        process.answers_checks = ready.heartbeat;
         self.starting -= 1;
         self.timers.clear(Timer::Process(id.worker));
         self.show(cx, id.worker, PhaseReason::Ready);

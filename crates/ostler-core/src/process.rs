@@ -34,6 +34,8 @@ pub(crate) struct Process {
     pub failed_checks: u32,
     /// A check is under way.
     pub asked_if_well: Option<Time>,
+    /// It has answered one, so it knows how.
+    pub answers_checks: bool,
     /// It asked to go: no new work, and a successor is on its way.
     pub leaving: bool,
     pub frozen: bool,
@@ -107,6 +109,7 @@ impl Process {
             unresponsive: false,
             failed_checks: 0,
             asked_if_well: None,
+            answers_checks: false,
             leaving: false,
             frozen: false,
             mute: false,

@@ -273,7 +273,10 @@ impl Pool {
             fingerprint: fingerprint::of(&call.function, &call.body.bytes),
             ancestors: ancestors(driver.number, &lineage),
         };
-        let missing = self.lacks(&call.function);
+        let (missing, yields) = match self.look_up(&call.function) {
+            Ok(function) => (None, function.is_some_and(|function| function.streaming)),
+            Err(refused) => (Some(refused), false),
+        };
         let part = Part {
             function: call.function.into(),
             body: call.body,
@@ -296,7 +299,8 @@ impl Pool {
         });
         let exchange = Arc::new(Exchange::new(id, part, details, now));
         let max_result = self.shared.max_result;
-        let mut running = Running::new(Arc::clone(driver), Arc::clone(&exchange), max_result);
+        let mut running =
+            Running::new(Arc::clone(driver), Arc::clone(&exchange), max_result, yields);
         running.keeper = Some(self.clone());
         if let Some(refused) = missing {
             driver.turn_away(&exchange, refused);
@@ -307,12 +311,13 @@ impl Pool {
     }
 
     /// Workers that announce their functions are believed.
-    fn lacks(&self, function: &str) -> Option<Refused> {
+    fn look_up(&self, function: &str) -> Result<Option<&FunctionSpec>, Refused> {
         let known = self.functions();
-        if known.is_empty() || known.iter().any(|known| known.name == function) {
-            return None;
+        let found = known.iter().find(|known| known.name == function);
+        if found.is_some() || known.is_empty() {
+            return Ok(found);
         }
-        Some(Refused::FunctionNotFound {
+        Err(Refused::FunctionNotFound {
             pool: self.name().to_owned(),
             function: function.to_owned(),
             known: known.iter().map(|function| function.name.clone()).collect(),

@@ -51,6 +51,8 @@ pub struct Running {
     pub(crate) keeper: Option<Pool>,
     exchange: Arc<Exchange>,
     max_result: u64,
+    /// Its function is one that yields.
+    yields: bool,
     open: bool,
     continues: bool,
 }
@@ -63,8 +65,14 @@ pub struct Answered {
 }
 
 impl Running {
-    pub(crate) fn new(driver: Arc<Driver>, exchange: Arc<Exchange>, max_result: u64) -> Self {
-        Running { driver, keeper: None, exchange, max_result, open: true, continues: false }
+    pub(crate) fn new(
+        driver: Arc<Driver>,
+        exchange: Arc<Exchange>,
+        max_result: u64,
+        yields: bool,
+    ) -> Self {
+        let (keeper, open, continues) = (None, true, false);
+        Running { driver, keeper, exchange, max_result, yields, open, continues }
     }
 
     pub(crate) fn refused(mut self) -> Self {
@@ -116,7 +124,7 @@ impl Running {
 
     /// The whole result. What a generator yields comes as a list.
     pub async fn result(mut self) -> Result<Answered, CallError> {
-        let mut chunks = Gathered::default();
+        let mut chunks = Gathered { yields: self.yields, ..Gathered::default() };
         loop {
             match self.next().await {
                 Item::Chunk(chunk) => {
@@ -152,6 +160,8 @@ impl Drop for Running {
 /// Chunks as one JSON list; chunks of bytes one after the other.
 #[derive(Debug, Default)]
 struct Gathered {
+    /// Also none at all are a list.
+    yields: bool,
     bytes: BytesMut,
     count: usize,
     raw: Option<Body>,
@@ -178,6 +188,7 @@ impl Gathered {
 
     fn finish(mut self, result: Body) -> Body {
         match (self.count, self.raw) {
+            (0, _) if self.yields => Body::json("[]"),
             (0, _) => result,
             (_, Some(raw)) => Body { bytes: self.bytes.freeze(), encoding: raw.encoding },
             (_, None) => {

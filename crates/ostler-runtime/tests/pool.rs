@@ -16,6 +16,10 @@ mod health;
 mod leases;
 #[path = "pool/lives.rs"]
 mod lives;
+#[path = "pool/nested.rs"]
+mod nested;
+#[path = "pool/outputs.rs"]
+mod outputs;
 #[path = "pool/plain.rs"]
 mod plain;
 #[path = "pool/profiles.rs"]

@@ -56,10 +56,12 @@ impl<'de> Deserialize<'de> for InOrder {
 
 /// The `requestBody` of a function, by the schema that was announced for it.
 pub(crate) fn request_body(announced: Option<&str>) -> Value {
-    let Some(schema) = announced else { return any_body() };
-    match serde_json::from_str::<Announced>(schema) {
-        Ok(announced) => announced.request_body(),
-        Err(_) => any_body(),
+    let schema = announced.and_then(|schema| schema.parse::<Value>().ok());
+    match (announced, schema.filter(Value::is_object)) {
+        // Read again as it was written: a value has forgotten the order.
+        (Some(text), Some(_)) => serde_json::from_str::<Announced>(text)
+            .map_or_else(|_| any_body(), |announced| announced.request_body()),
+        _ => any_body(),
     }
 }
 
@@ -121,17 +123,22 @@ impl Announced {
         if least <= places.len() {
             add_array(&mut schema, &places, least);
         }
-        let one = places.first().filter(|_| least <= 1).and_then(|first| scalar(first));
+        let one = places.first().filter(|_| least <= 1).and_then(scalar);
         match one {
             None => schema,
             Some(one) => either(schema, one),
         }
     }
 
-    /// The parameters that an array can fill, in their order.
-    fn places(&self) -> Vec<&Value> {
-        let schemas = self.properties.0.iter().map(|(_, schema)| schema);
-        schemas.take_while(|schema| !is_bytes(schema)).collect()
+    /// The parameters that an array can fill, in their order, under their names.
+    fn places(&self) -> Vec<Value> {
+        let places = self.properties.0.iter().take_while(|(_, schema)| !is_bytes(schema));
+        let titled = places.map(|(name, schema)| {
+            let mut place = schema.clone();
+            place["title"] = name.as_str().into();
+            place
+        });
+        titled.collect()
     }
 
     /// How many of them it must fill.
@@ -141,7 +148,7 @@ impl Announced {
     }
 }
 
-fn add_array(schema: &mut Value, places: &[&Value], least: usize) {
+fn add_array(schema: &mut Value, places: &[Value], least: usize) {
     schema["type"] = json!(["object", "array"]);
     schema["minItems"] = least.into();
     schema["maxItems"] = places.len().into();
@@ -176,7 +183,7 @@ fn scalar(schema: &Value) -> Option<Value> {
         return (!values.is_empty()).then(|| json!({ "enum": values }));
     }
     let mut schema = schema.clone();
-    schema.as_object_mut()?.remove("default");
+    schema.as_object_mut()?.retain(|key, _| key != "default" && key != "title");
     (!matches!(schema["type"].as_str(), Some("object" | "array"))).then_some(schema)
 }
 
@@ -209,7 +216,9 @@ mod tests {
         let body = body(r#"{"b":{"type":"integer"},"a":{"type":"string"}}"#, json!(["b", "a"]));
         let schema = json_of(&body);
         assert_eq!(schema["type"], json!(["object", "array"]));
-        assert_eq!(schema["prefixItems"], json!([{ "type": "integer" }, { "type": "string" }]));
+        let places = schema["prefixItems"].as_array().unwrap().iter();
+        let places: Vec<_> = places.map(|place| (&place["title"], &place["type"])).collect();
+        assert_eq!(places, [(&"b".into(), &"integer".into()), (&"a".into(), &"string".into())]);
         assert_eq!((&schema["minItems"], &schema["maxItems"]), (&2.into(), &2.into()));
         assert_eq!(body["required"], true);
     }

@@ -89,11 +89,12 @@ pub(crate) struct EventQuery {
     follow: bool,
     /// Those after this number, as far as they are kept; 0: all that are kept. `Last-Event-ID`
     /// says the same.
-    #[param(maximum = 18446744073709551615)]
+    #[param(maximum = 18446744073709551615u64)]
     after: Option<u64>,
 }
 
-/// Follows what happens, as server-sent events under their kinds. The catalogue is in docs/events.md.
+/// Follows what happens, as server-sent events under their kinds; `lagged` for one who fell behind.
+/// The catalogue is in docs/events.md.
 #[utoipa::path(get, path = "/api/events", tag = "events", operation_id = "events.follow", params(EventQuery),
     responses((status = 200, description = "Server-sent events", body = EventBody,
                content_type = "text/event-stream"),
@@ -142,7 +143,7 @@ impl Filter {
         let mut filter = Filter { pool: query.pool.clone(), kinds: None, frequent: false };
         let Some(kinds) = &query.kind else { return Ok(filter) };
         let mut wanted = Vec::new();
-        for name in kinds.split(',') {
+        for name in kinds.split(',').map(str::trim) {
             let group = EventKind::ALL.into_iter().filter(|kind| group_of(*kind) == name);
             let before = wanted.len();
             wanted.extend(group);

@@ -68,7 +68,7 @@ pub(crate) struct LogQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// Those after this number instead, as far as they are kept.
-    #[param(maximum = 18446744073709551615)]
+    #[param(maximum = 18446744073709551615u64)]
     cursor: Option<u64>,
     /// Go on with what comes, as server-sent events.
     #[serde(default)]

@@ -61,6 +61,7 @@ static FIXED: LazyLock<Value> = LazyLock::new(|| {
     let mut document =
         serde_json::to_value(Described::openapi()).expect("a description is plain data");
     add_common_problems(&mut document);
+    add_streams(&mut document);
     document
 });
 
@@ -139,13 +140,9 @@ fn call_headers() -> Vec<Value> {
         (
             "Ostler-Idempotent",
             "true: it may run again after a crash or a retryable error.",
-            json!({ "type": "boolean", "default": false }),
+            json!({ "type": "string", "enum": ["true", "false", "1", "0"], "default": "false" }),
         ),
-        (
-            "Ostler-Priority",
-            "-100 to 100, higher first.",
-            json!({ "type": "integer", "minimum": -100, "maximum": 100, "default": 0 }),
-        ),
+        ("Ostler-Priority", "-100 to 100, higher first.", text("^[-+]?0*(100|[0-9]{1,2})$")),
         ("Ostler-Owner", "Whom fairness is owed to.", text("^[!-~]([ -~]{0,126}[!-~])?$")),
         (
             "Ostler-Request-Id",
@@ -181,7 +178,9 @@ const CALL_PROBLEMS: [(&str, &str); 12] = [
 ];
 
 fn call_responses() -> Value {
-    let stream = json!({ "schema": { "type": "string" } });
+    let kinds = json!({ "enum": ["message", "complete", "error", "cancelled"] });
+    let line = json!({ "type": "object", "properties": { "type": kinds.clone(), "data": {} },
+        "required": ["type", "data"] });
     let mut responses = json!({ "200": {
         "description": "The result: as JSON, as a stream if `Accept` asks for one, or bytes under \
             the content type that the function gave them.",
@@ -191,8 +190,8 @@ fn call_responses() -> Value {
         },
         "content": {
             "application/json": { "schema": {} },
-            "text/event-stream": stream.clone(),
-            "application/x-ndjson": stream,
+            "text/event-stream": { "schema": sse_event(kinds, json!({})) },
+            "application/x-ndjson": { "schema": line },
             "*/*": {},
         },
     } });
@@ -202,9 +201,33 @@ fn call_responses() -> Value {
     responses
 }
 
+/// One server-sent event of a stream. Its data is JSON as text.
+fn sse_event(kinds: Value, data: Value) -> Value {
+    json!({ "type": "object", "required": ["event", "data"], "properties": {
+        "id": { "type": "string" },
+        "event": kinds,
+        "data": { "type": "string", "contentMediaType": "application/json", "contentSchema": data },
+    } })
+}
+
+/// Routes that are followed.
+fn add_streams(document: &mut Value) {
+    let events = reference("EventBody");
+    let events = sse_event(json!({ "type": "string" }), events);
+    let lines = sse_event(json!({ "const": "line" }), reference("LineBody"));
+    for (path, event) in [("/api/events", events), ("/api/workers/{id}/logs", lines)] {
+        let answer = &mut document["paths"][path]["get"]["responses"]["200"];
+        answer["content"]["text/event-stream"] = json!({ "schema": event });
+    }
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
 fn problem_response(codes: &str) -> Value {
     json!({ "description": codes, "content": { "application/problem+json": {
-        "schema": { "$ref": "#/components/schemas/ProblemBody" } } } })
+        "schema": reference("ProblemBody") } } })
 }
 
 /// What may be wrong with a request whatever it asks for.

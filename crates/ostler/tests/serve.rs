@@ -10,6 +10,8 @@ mod errors;
 mod http;
 #[path = "serve/limits.rs"]
 mod limits;
+#[path = "serve/observing.rs"]
+mod observing;
 #[path = "serve/operator.rs"]
 mod operator;
 #[path = "serve/readme.rs"]

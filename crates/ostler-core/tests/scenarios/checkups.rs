@@ -1,7 +1,8 @@
 //! Active checks: an idle worker is asked whether it is well.
 
 use ostler_core::{
-    CheckResult, Checkup, Command, Event, Exit, LeaseEnd, Notice, Phase, Settings, StopReason,
+    CheckResult, Checkup, Command, Event, Exit, LeaseEnd, Notice, Phase, Ready, Settings,
+    StopReason,
 };
 
 use crate::support::*;
@@ -266,4 +267,23 @@ fn one_that_was_silent_and_unwell_is_back_when_it_says_that_it_is_well() {
     stage.feed(Event::ProcessHeard { process: p(1, 1) });
     stage.report(p(1, 1), true);
     assert_eq!(stage.phase(1), Some(Phase::Ready));
+}
+
+#[test]
+fn one_that_never_learned_to_answer_is_not_judged_by_its_silence() {
+    let mut stage = Stage::started(with_checks(1));
+    let ready = Ready { capacity: None, heartbeat: false, gives_back: false };
+    stage.feed(Event::ProcessReady { process: p(1, 1), ready });
+    stage.forget();
+    for _ in 0..5 {
+        stage.advance(secs(35));
+        assert_eq!(stage.take(), [check_health(p(1, 1))]);
+        assert_eq!(checked(&mut stage), [CheckResult::TimedOut]);
+        assert_eq!(stage.phase(1), Some(Phase::Ready));
+    }
+    stage.advance(secs(30));
+    stage.report(p(1, 1), true);
+    stage.forget();
+    stage.advance(secs(35));
+    assert_eq!(stage.phase(1), Some(Phase::Degraded), "once it has answered, silence tells");
 }

@@ -30,7 +30,7 @@ async fn neighbours(yard: &Yard, directory: &Directory, pools: &[(&str, Settings
 
 /// A pool `caller` and a pool `called`, one worker each.
 async fn two(yard: &Yard) -> (Pool, Pool) {
-    let pools = [("caller", brisk(1)), ("called", brisk(1))];
+    let pools = [("caller", patient(1)), ("called", patient(1))];
     let mut pools = neighbours(yard, &Directory::new(), &pools).await;
     let called = pools.pop().expect("two");
     (pools.pop().expect("two"), called)
@@ -38,7 +38,7 @@ async fn two(yard: &Yard) -> (Pool, Pool) {
 
 /// A pool that calls itself.
 async fn alone(yard: &Yard, size: u32) -> Pool {
-    neighbours(yard, &Directory::new(), &[("self", brisk(size))]).await.remove(0)
+    neighbours(yard, &Directory::new(), &[("self", patient(size))]).await.remove(0)
 }
 
 async fn ask_json(pool: &Pool, function: &str, arguments: Value) -> Value {
@@ -248,26 +248,11 @@ async fn a_circle_through_another_pool_is_found_too() {
     stop(called).await;
 }
 
-#[tokio::test]
-async fn calls_without_end_stop_at_a_depth() {
-    let yard = Yard::new();
-    let directory = Directory::new();
-    let pool = neighbours(&yard, &directory, &[("self", brisk(20))]).await.remove(0);
-    let mut chain = json!(["self", "echo", "the bottom"]);
-    for _ in 0..17 {
-        let inner: Vec<Value> = chain.as_array().expect("arguments").clone();
-        chain = Value::Array([json!("self"), json!("relay")].into_iter().chain(inner).collect());
-    }
-    let told = ask_json(&pool, "problem_of", chain).await;
-    assert!(told["detail"].as_str().unwrap_or_default().contains("deep"), "{told}");
-    stop(pool).await;
-}
-
 /// A pool whose workers may call these functions of this program.
 async fn with_host(yard: &Yard, offer: impl FnOnce(&Directory)) -> Pool {
     let directory = Directory::new();
     offer(&directory);
-    neighbours(yard, &directory, &[("guest", brisk(1))]).await.remove(0)
+    neighbours(yard, &directory, &[("guest", patient(1))]).await.remove(0)
 }
 
 #[tokio::test]

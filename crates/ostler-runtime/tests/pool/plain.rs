@@ -1,9 +1,10 @@
 //! A worker of twenty lines in plain Python: the base messages, over either kind of socket.
 
 use std::path::Path;
+use std::time::Duration;
 
-use ostler_runtime::core::{Settings, Started};
-use ostler_runtime::{Call, CallError, Failure, Pool, PoolSpec, ProcessSettings};
+use ostler_runtime::core::{Checkup, Settings, Started};
+use ostler_runtime::{Call, CallError, EventKind, Failure, Pool, PoolSpec, ProcessSettings};
 
 use super::support::*;
 
@@ -68,6 +69,41 @@ async fn it_hears_a_cancel_and_is_kept() {
         assert_eq!(generation(&pool), 1, "named: {named}");
         stop(pool).await;
     }
+}
+
+const HASTY: Checkup = Checkup {
+    interval: Duration::from_millis(50),
+    timeout: Duration::from_millis(500),
+    again: Duration::from_millis(50),
+    failures: 3,
+};
+
+#[tokio::test]
+async fn one_that_stands_still_is_found_by_its_checks() {
+    let settings = Settings { checkup: Some(HASTY), ..brisk(1) };
+    let pool = start(spec(program("minimal.py").await, settings)).await;
+    until("it answers checks", || pool.tally().checks().get("passed") > 2).await;
+    let generation = generation(&pool);
+    let stopped = Process::find(pid(&pool, 0).await);
+    send(stopped.pid, libc::SIGSTOP);
+    until("it is replaced", || super::support::generation(&pool) > generation).await;
+    gone(&stopped).await;
+    let crashed = event(&pool, EventKind::WorkerCrashed).await;
+    assert_eq!(crashed.detail["process_state"], "stopped", "{crashed:?}");
+    assert_eq!(ask(&pool, "echo", "2").await, "2");
+    stop(pool).await;
+}
+
+/// Only `ready` and one answer per query are required of a worker.
+#[tokio::test]
+async fn one_that_knows_no_checks_is_not_replaced_for_that() {
+    let settings = Settings { checkup: Some(HASTY), ..brisk(1) };
+    let pool = start(spec(program("answers-twice.sh").await, settings)).await;
+    assert_eq!(ask(&pool, "echo", "1").await, "1");
+    until("it is asked in vain", || pool.tally().checks().get("timed_out") >= 3).await;
+    assert_eq!(ask(&pool, "echo", "2").await, "2");
+    assert_eq!(generation(&pool), 1, "it did all that is required");
+    stop(pool).await;
 }
 
 #[tokio::test]

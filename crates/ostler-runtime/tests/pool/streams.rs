@@ -95,7 +95,7 @@ async fn a_stalled_reader_holds_back_neither_siblings_nor_pings_of_its_process()
 #[tokio::test]
 async fn a_worker_of_lines_that_knows_credit_stays_within_it() {
     let yard = Yard::new();
-    let pool = start(yard.around(spec(program("counts-credit.py").await, brisk(1)))).await;
+    let pool = start(yard.around(spec(program("counts-credit.py").await, patient(1)))).await;
     let mut stalled = pool.call(million("produce"));
     within("a chunk", stalled.next()).await;
     until("the credit is used up", || yard.lines("spent") == ["256"]).await;

@@ -58,6 +58,11 @@ pub fn brisk(size: u32) -> Settings {
     }
 }
 
+/// As brisk, but whoever is asked to stop has all the time to do so.
+pub fn patient(size: u32) -> Settings {
+    Settings { cancel_grace: LIMIT, ..brisk(size) }
+}
+
 /// A heartbeat whose misses come soon after each other.
 pub fn quick_heartbeat(timeout: Duration) -> Heartbeat {
     Heartbeat {

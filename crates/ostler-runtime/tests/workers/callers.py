@@ -58,6 +58,31 @@ def many(pool: str, n: int):
 
 
 @ostler.function
+def crowd(pool: str, threads: int, n: int):
+    """That many calls from that many threads."""
+    with ThreadPoolExecutor(threads) as pool_of_threads:
+        results = pool_of_threads.map(lambda i: ostler.call(pool, "echo", i), range(n))
+        return [i for i, result in enumerate(results) if result != i]
+
+
+@ostler.function
+def relay_bytes(data: bytes, pool: str = "called"):
+    return ostler.Raw(ostler.call(pool, "reverse", data))
+
+
+@ostler.function
+def reverse(data: bytes):
+    return ostler.Raw(data[::-1])
+
+
+@ostler.function
+def call_when_told(pool: str):
+    note("begun", "call_when_told")
+    await_sign("go")
+    return problem_of(pool, "echo", "nested")
+
+
+@ostler.function
 def remaining():
     return ostler.request().remaining()
 

@@ -94,3 +94,33 @@ async def async_produce(n: int):
     for i in range(n):
         os.write(ledger, b".")
         yield i
+
+
+@ostler.function(thread_safe=True)
+def side_relay(pool: str, function: str, *arguments):
+    return ostler.call(pool, function, *arguments)
+
+
+@ostler.function(thread_safe=True)
+async def async_relay(pool: str, function: str, *arguments):
+    return await ostler.acall(pool, function, *arguments)
+
+
+@ostler.function(thread_safe=True)
+def side_hold_or_tell(name: str):
+    """As side_hold, and says so when it was cancelled."""
+    try:
+        return side_hold(name)
+    except ostler.Cancelled:
+        note("cancelled", name)
+        raise
+
+
+@ostler.function(thread_safe=True)
+def side_meet_and_call(pool: str, together: int):
+    note("met", "here")
+    await_lines("met", together)
+    try:
+        return ostler.call(pool, "quick", "nested")
+    except ostler.CallError as error:
+        return error.code

@@ -289,7 +289,13 @@ impl Ledger {
             self.service.note(took);
         }
         self.restarts.settled(id.worker);
-        self.requests.answered(now, request, (id, attempt, answer), &self.settings);
+        // Nobody but the end of its process asked for that.
+        let cut_short = self.phases.of(id) == Some(Phase::Stopping);
+        if answer == (Answer::Cancelled { started: true }) && cut_short {
+            self.requests.lost(request, Exit::Unknown);
+        } else {
+            self.requests.answered(now, request, (id, attempt, answer), &self.settings);
+        }
     }
 
     fn hear_exit(&mut self, now: Time, id: ProcessId, exit: Exit) {

@@ -16,7 +16,8 @@ mod workers;
 use std::time::Duration;
 
 use ostler_core::{
-    Change, Command, Event, IdMap, LeaseId, OrderId, Pool, ProcessId, RecordId, RequestId, Time,
+    Change, Command, Event, IdMap, LeaseId, Notice, OrderId, Phase, Pool, ProcessId, RecordId,
+    RequestId, Time,
 };
 
 use crate::agenda::Agenda;
@@ -318,6 +319,9 @@ impl World {
             Command::EndLease { lease, .. } => self.leases.end(lease),
             Command::Resolve { request, .. } | Command::Refuse { request, .. } => {
                 self.end_call(request);
+            }
+            Command::Notify(Notice::PhaseChanged { process, to: Phase::Degraded, .. }) => {
+                self.look_after(process);
             }
             // Whoever has room reads its stream by itself.
             Command::Begin { .. }

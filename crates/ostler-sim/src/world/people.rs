@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_core::{Action, Event, LeaseId, LeaseSpec, Target, WorkerId};
+use ostler_core::{Action, Event, LeaseId, LeaseSpec, ProcessId, Target, WorkerId};
 
 use super::{Happening, World};
 use crate::violation::Verdict;
@@ -45,6 +45,14 @@ impl World {
         };
         let order = self.order_id();
         self.deliver(Event::Ordered { order, action })
+    }
+
+    /// Somebody watches, and sometimes finds out in time that a process was only stopped.
+    pub(super) fn look_after(&mut self, process: ProcessId) {
+        if self.prng.chance(0.5) {
+            let wait = self.latency();
+            self.plan_in(wait, Happening::Continued(process));
+        }
     }
 
     /// Any worker there ever was, the latest ones more often, and now and then one that never was.

@@ -23,6 +23,7 @@ use self::report::Report;
 use super::args::BenchArgs;
 use super::call::path_segment;
 use super::client::Client;
+use super::conform::interrupted;
 use super::endpoint::{Endpoint, config_file, current_dir};
 use super::exit::{Exit, Failure};
 use super::stats::{self, Server};
@@ -34,7 +35,7 @@ pub(super) use own::serve;
 pub(super) async fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     tokio::select! {
         result = measure(args) => result,
-        _ = tokio::signal::ctrl_c() => Err(Failure::failed("interrupted; nothing is left behind")),
+        () = interrupted() => Err(Failure::failed("interrupted; nothing is left behind")),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn run(args: &ConformArgs) -> Result<Exit, Failure> {
 }
 
 /// Resolves at the first signal that asks for an end.
-async fn interrupted() {
+pub(super) async fn interrupted() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {

@@ -58,7 +58,7 @@ pub(super) async fn run(args: &LogsArgs) -> Result<Exit, Failure> {
     let mut client = Client::connect(endpoint.clone()).await?;
     // Begun before the names are read: a worker that comes in between is in one of the two.
     let arrivals = match args.follow {
-        true => Some(tail::arrivals(&endpoint).await?),
+        true => Some(tail::arrivals(&endpoint, None).await?),
         false => None,
     };
     let (whose, names) = find(&mut client, args.of.as_deref()).await?;

@@ -56,9 +56,11 @@ pub(super) async fn run(args: &RequestsArgs) -> Result<Exit, Failure> {
 }
 
 async fn many(client: &mut Client, args: &RequestsArgs) -> Result<(), Failure> {
+    // States are written in capitals; people need not.
+    let state = args.state.as_ref().map(|state| state.to_uppercase());
     let query = Query::of("/api/requests")
         .with_if("pool", args.pool.as_deref())
-        .with_if("state", args.state.as_deref());
+        .with_if("state", state.as_deref());
     let page = list::read(client, &query, args.limit as usize).await?;
     if args.json {
         let body = json!({ "items": page.items, "next_cursor": page.next_cursor });
@@ -67,7 +69,7 @@ async fn many(client: &mut Client, args: &RequestsArgs) -> Result<(), Failure> {
     let requests: Vec<Request> = list::parse(&page.items)?;
     let mut out = table(&requests, Timestamp::now());
     if page.next_cursor.is_some() {
-        out.push_str("there are older ones; see more with: -n 1000\n");
+        out.push_str("there are older ones; -n shows more\n");
     }
     output::print(&out)
 }

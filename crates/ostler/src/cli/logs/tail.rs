@@ -26,11 +26,12 @@ struct Arrival {
     worker: Option<String>,
 }
 
-/// The stream that tells of new workers.
-pub(super) async fn arrivals(endpoint: &Endpoint) -> Result<Stream, Failure> {
+/// The stream that tells of new workers: from now on, or after an event that is known.
+pub(super) async fn arrivals(endpoint: &Endpoint, after: Option<u64>) -> Result<Stream, Failure> {
     let client = Client::connect(endpoint.clone()).await?;
+    let after = after.map(|after| after.to_string());
     let query = Query::of("/api/events").with("kind", "worker.spawned");
-    Stream::open(client, query.as_str()).await
+    Stream::open(client, query.with_if("after", after.as_deref()).as_str()).await
 }
 
 /// Shows what comes until the server ends. `places`: the workers that are known, each with the
@@ -58,7 +59,10 @@ pub(super) async fn follow(
             // The sender above lives, so this never ends.
             Some(line) = lines.recv() => Line::show(&line, json)?,
             Some(ended) = tails.join_next(), if !tails.is_empty() => {
-                ended.unwrap_or(Ok(()))?;
+                // The others are still worth reading.
+                if let Ok(Err(failure)) = ended {
+                    failure.report();
+                }
             }
             arrival = arrivals.next() => match arrival? {
                 Some(sent) if sent.event == "worker.spawned" => {
@@ -68,7 +72,8 @@ pub(super) async fn follow(
                         begin(&mut tails, &worker, 0);
                     }
                 }
-                Some(_) => {}
+                // Too many events came at once; the next stream goes on where this one broke off.
+                Some(sent) => arrivals = self::arrivals(endpoint, sent.id).await?,
                 None => break,
             },
         }
