@@ -28,7 +28,9 @@ use crate::{call, routes};
 
 /// A client that has not sent its headers by then is not one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-const CONNECTIONS_MAX: usize = 10_000;
+const GUESTS_MAX: usize = 16_384;
+/// Those over the unix socket have a bound of their own: operators get in however many call.
+const LOCALS_MAX: usize = 1_024;
 /// After the pools have stopped, answers in flight get this long to leave.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -136,36 +138,41 @@ impl Server {
     /// Serves until it is told to stop and every pool is gone.
     pub async fn run(self) {
         let router = routes::router(Arc::clone(&self.shared));
-        let mut connections = JoinSet::new();
+        let (mut guests, mut locals) = (JoinSet::new(), JoinSet::new());
         let mut stop = self.shared.stop.subscribe();
         let closing = self.shared.closing.subscribe();
         let pools_gone = end_pools(Arc::clone(&self.shared), stop.clone());
         tokio::pin!(pools_gone);
         loop {
-            let full = connections.len() >= CONNECTIONS_MAX;
+            let open = guests.len() < GUESTS_MAX && *stop.borrow() == Stop::No;
             tokio::select! {
-                accepted = self.tcp.accept(), if !full && *stop.borrow() == Stop::No => {
+                accepted = self.tcp.accept(), if open => {
                     let Ok((stream, peer)) = accepted else { catch_breath().await; continue };
                     let _ = stream.set_nodelay(true);
                     let client = call::owner_number(&peer.ip().to_string());
                     let (shared, router) = (Arc::clone(&self.shared), router.clone());
                     let visitor = Visitor { shared, router, client, local: false };
-                    connections.spawn(attend(stream, visitor, closing.clone()));
+                    guests.spawn(attend(stream, visitor, closing.clone()));
                 }
-                accepted = self.unix.accept(), if !full => {
+                accepted = self.unix.accept(), if locals.len() < LOCALS_MAX => {
                     let Ok((stream, _)) = accepted else { catch_breath().await; continue };
                     let (shared, router) = (Arc::clone(&self.shared), router.clone());
                     let visitor = Visitor { shared, router, client: 0, local: true };
-                    connections.spawn(attend(stream, visitor, closing.clone()));
+                    locals.spawn(attend(stream, visitor, closing.clone()));
                 }
-                Some(_) = connections.join_next() => {}
+                Some(_) = guests.join_next() => {}
+                Some(_) = locals.join_next() => {}
                 _ = stop.changed() => {}
                 () = &mut pools_gone => break,
             }
         }
         drop(std::fs::remove_file(&self.socket));
         self.shared.close();
-        let farewell = async { while connections.join_next().await.is_some() {} };
+        let farewell = async {
+            for connections in [&mut guests, &mut locals] {
+                while connections.join_next().await.is_some() {}
+            }
+        };
         drop(tokio::time::timeout(FAREWELL, farewell).await);
     }
 }

@@ -7,6 +7,7 @@ mod http;
 #[allow(dead_code, reason = "shared with the tests of the server")]
 #[path = "serve/server.rs"]
 mod server;
+mod support;
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
@@ -18,12 +19,21 @@ use http::{Sent, post};
 use server::{Server, Site, until};
 
 const TALK: &str = r#"
+import os
+import time
+
 import ostler
 
 @ostler.function
 def say(text: str):
     print(text, flush=True)
     return text
+
+@ostler.function
+def say_and_wait(text: str):
+    print(text, flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.002)
 "#;
 
 /// Two pools of one worker: `work` with the usual functions, `talk` that prints.
@@ -120,6 +130,23 @@ fn workers_shows_who_works_on_what() {
 }
 
 #[test]
+fn workers_are_read_to_the_last_page() {
+    let server = support::Server::start(|request| match request.line.as_str() {
+        "GET /api/workers?limit=1000" => {
+            support::json(r#"{"items": [{"name": "py-1"}], "next_cursor": "a&b"}"#)
+        }
+        "GET /api/workers?limit=1000&cursor=a%26b" => {
+            support::json(r#"{"items": [{"name": "py-2"}], "next_cursor": null}"#)
+        }
+        other => panic!("{other}"),
+    });
+    let ran = server.run(&["workers"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let names: Vec<_> = ran.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, ["WORKER", "py-1", "py-2"]);
+}
+
+#[test]
 fn watched_workers_are_drawn_again_until_the_server_is_gone() {
     let mut server = serve();
     let mut watch = Following::start(&server, &["workers", "--watch"]);
@@ -134,8 +161,12 @@ fn watched_workers_are_drawn_again_until_the_server_is_gone() {
 #[test]
 fn logs_show_lines_with_their_request_and_drive_no_terminal() {
     let server = serve();
-    let say = post("/api/pools/talk/call/say", r#""\u001b[31mred""#);
-    server.ask(&say.header("Ostler-Request-Id", "loud"));
+    let say = post("/api/pools/talk/call/say_and_wait", r#""\u001b[31mred""#);
+    // It runs until its line is there: a line is its request's as long as that one runs.
+    let mut said = say.header("Ostler-Request-Id", "loud").send(server.address);
+    until_shown(&server, &["logs", "talk"], "red");
+    server.site.give("go");
+    assert_eq!(said.answer().status, 200);
     assert_eq!(call(&server, "talk", "say", "\"second\""), 200);
     let shown = until_shown(&server, &["logs", "talk"], "second");
     let lines: Vec<&str> = shown.lines().collect();

@@ -2,6 +2,8 @@
 
 #[path = "serve/calls.rs"]
 mod calls;
+#[path = "serve/cancelling.rs"]
+mod cancelling;
 #[path = "serve/ending.rs"]
 mod ending;
 #[path = "serve/errors.rs"]
@@ -14,7 +16,13 @@ mod limits;
 mod observing;
 #[path = "serve/operator.rs"]
 mod operator;
+#[path = "serve/queue.rs"]
+mod queue;
 #[path = "serve/readme.rs"]
 mod readme;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/sse.rs"]
+mod sse;
+#[path = "serve/streams.rs"]
+mod streams;

@@ -142,7 +142,10 @@ async fn a_deadline_of_the_parent_ends_what_it_called() {
     let timeout = Some(Duration::from_secs(1));
     let nested = json!(["called", "hold_and_leave_a_trace", "nested"]);
     let failure = failure(caller.call(Call { timeout, ..running("relay", nested) })).await;
-    assert!(matches!(failure, Failure::TimedOut { .. }), "{failure:?}");
+    // The nested one ends first, by less than a millisecond: its caller may still hear of it.
+    let heard = matches!(&failure, Failure::Application(error) if error.kind.as_deref() == Some("CallError"));
+    assert!(heard || matches!(failure, Failure::TimedOut { .. }), "{failure:?}");
+    assert!(failure.to_string().contains("deadline"), "{failure}");
     until("the nested one is over", || called.info().view.running == 0).await;
     assert_eq!(ask(&called, "echo", "[1]").await, "1");
     assert_eq!(ask(&caller, "echo", "[1]").await, "1");

@@ -246,3 +246,58 @@ async fn a_wait_for_the_end_of_a_dropped_pool_ends() {
     // Nobody is left who could say so: the channel is closed, which ends the wait.
     within("the wait ends", async { while stopped.changed().await.is_ok() {} }).await;
 }
+
+/// The driver may be about to start the next process on one thread while the last handle goes on
+/// another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_dropped_while_a_crash_is_dealt_with_leaves_no_process() {
+    for round in 0..40 {
+        let pool = one(program("exits-0.sh").await).await;
+        within("it is ready", pool.ready()).await;
+        let line = Process::lineage(pid(&pool, 0).await);
+        let mut running = pool.call(call("vice", ""));
+        let task = tokio::spawn(async move {
+            running.next().await;
+            for _ in 0..round * 20 {
+                std::hint::black_box(std::fs::metadata("/proc/self/stat").is_ok());
+            }
+            drop((pool, running));
+        });
+        within("the task ends", task).await.expect("it does not panic");
+        all_gone(&line).await;
+    }
+}
+
+/// Runs this where there is no runtime.
+async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::spawn(work);
+    until("the thread ends", || thread.is_finished()).await;
+    thread.join().expect("it does not panic")
+}
+
+#[tokio::test]
+async fn a_pool_is_used_from_threads_without_a_runtime() {
+    let pool = one(functions("functions.py")).await;
+    within("it is ready", pool.ready()).await;
+    let caller = pool.clone();
+    let running = elsewhere(move || caller.call(call("echo", "[1]"))).await;
+    assert_eq!(text(&end(running).await.expect("it answers").body), "1");
+    let waiting = pool.call(call("wait", "[600]"));
+    until("it runs", || waiting.worker().is_some()).await;
+    elsewhere(move || drop(waiting)).await;
+    assert_eq!(ask(&pool, "echo", "[2]").await, "2");
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_pool_is_shut_down_from_a_thread_without_a_runtime() {
+    for now in [false, true] {
+        let pool = one(functions("functions.py")).await;
+        within("it is ready", pool.ready()).await;
+        let line = Process::lineage(pid(&pool, 0).await);
+        let handle = pool.clone();
+        elsewhere(move || handle.shut_down(now)).await;
+        within("the pool stops", pool.stopped()).await;
+        all_gone(&line).await;
+    }
+}

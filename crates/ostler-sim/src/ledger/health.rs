@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ostler_core::{CheckResult, Checkup, Notice, ProcessId, Settings, StopReason, Time};
+use ostler_core::{CheckResult, Checkup, Notice, ProcessId, Ready, Settings, StopReason, Time};
 
 use super::Ledger;
 use super::process::Row;
@@ -21,6 +21,8 @@ pub(super) struct Health {
     waits: Time,
     /// The last moment at which it must be pinged.
     ping_due: Time,
+    /// It is known to answer: without heartbeats, once it has.
+    answers: bool,
     /// Checks that failed in a row.
     pub failed: u32,
     /// It missed a heartbeat and has said nothing since.
@@ -47,14 +49,23 @@ pub(super) struct Said {
 
 impl Health {
     pub fn new(now: Time) -> Self {
-        Health { asked: None, rested: now, waits: now, ping_due: now, failed: 0, silent: false }
+        Health {
+            asked: None,
+            rested: now,
+            waits: now,
+            ping_due: now,
+            answers: false,
+            failed: 0,
+            silent: false,
+        }
     }
 
     pub fn degraded(&self) -> bool {
         self.silent || self.failed > 0
     }
 
-    pub fn become_ready(&mut self, now: Time, settings: &Settings) {
+    pub fn become_ready(&mut self, now: Time, ready: Ready, settings: &Settings) {
+        self.answers = ready.heartbeat;
         self.rested = now;
         self.waits = now;
         let delay = settings.heartbeat.map_or(Duration::ZERO, |beat| beat.initial_delay);
@@ -86,11 +97,15 @@ impl Health {
         }
     }
 
-    fn conclude(&mut self, now: Time, well: bool) {
+    fn conclude(&mut self, now: Time, result: CheckResult) {
         self.asked = None;
         self.rested = now;
         self.waits = now;
-        self.failed = if well { 0 } else { self.failed + 1 };
+        self.answers |= result != CheckResult::TimedOut;
+        match result {
+            CheckResult::Passed => self.failed = 0,
+            CheckResult::Failed | CheckResult::TimedOut => self.failed += u32::from(self.answers),
+        }
     }
 
     /// The earliest moment at which it may be asked.
@@ -182,7 +197,7 @@ impl Ledger {
             "a check is judged by its answer",
             "{result:?} at {now:?}, said {said:?}: {row:?}"
         );
-        row.health.conclude(now, result == CheckResult::Passed);
+        row.health.conclude(now, result);
         Ok(())
     }
 

@@ -209,7 +209,7 @@ impl Row {
                 CapacityFrom::Min => pools.min(said),
             } as usize;
             self.heard = now;
-            self.health.become_ready(now, settings);
+            self.health.become_ready(now, ready, settings);
             self.prefetch = if ready.gives_back { settings.prefetch as usize } else { 0 };
         }
     }

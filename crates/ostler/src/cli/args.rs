@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+use super::bench::QUEUED_MAX;
 use super::init;
 use crate::config::{PoolName, SIZE_MAX, parse_listen, units};
 
@@ -372,7 +373,7 @@ pub(super) struct BenchArgs {
     pub duration: Duration,
 
     /// Calls that wait while the routes of operators are measured; 0: do not measure them
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = QUEUED_MAX, value_parser = clap::value_parser!(u32).range(0..=i64::from(QUEUED_MAX)))]
     pub queued: u32,
 
     /// Start a server for this file and measure that

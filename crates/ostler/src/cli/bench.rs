@@ -29,6 +29,7 @@ use super::exit::{Exit, Failure};
 use super::stats::{self, Server};
 use super::{list, output, payload};
 
+pub(super) use control::QUEUED_MAX;
 pub(super) use own::serve;
 
 /// An interrupted measurement cleans up like one that has ended.
@@ -42,21 +43,22 @@ pub(super) async fn run(args: &BenchArgs) -> Result<Exit, Failure> {
 async fn measure(args: &BenchArgs) -> Result<Exit, Failure> {
     let payload = payload::read(&args.payload)?;
     let (own, endpoint) = server(args).await?;
-    let mut client = Client::connect(endpoint).await?;
+    let mut client = Client::connect(endpoint.clone()).await?;
     let server = stats::parse(&stats::ask(&mut client).await?)?.server;
     let function = function(&mut client, args).await?;
     let path = format!("/api/pools/{}/call/{}", path_segment(&args.pool), path_segment(&function));
-    let call = Call { endpoint: tcp(client.endpoint(), &server)?, path, payload };
+    let call = Call { endpoint: tcp(&endpoint, &server)?, path, payload };
+    drop(client);
     call.try_once().await?;
     let mut loads = Vec::new();
     let mut callers = vec![1, args.callers];
     callers.dedup();
     for callers in callers {
         say(args, &format!("measuring {callers} at a time"));
-        loads.push(load::measure(&mut client, args, &server, &call, callers).await?);
+        loads.push(load::measure(&endpoint, args, &server, &call, callers).await?);
     }
     // Its own server holds cores and memory that the next part should have.
-    drop((client, own));
+    drop(own);
     let control = control(args).await;
     let (control, failure) = match control {
         Ok(control) => (control, None),

@@ -24,6 +24,14 @@ fn what_cannot_be_understood_is_400() {
         assert_eq!(problem["retryable"], false);
     }
     server.ask(&post("/api/pools/work/call/gr%zzeet", "")).problem(400, "malformed");
+    for path in ["/api/pools/%ff", "/api/workers/%ff", "/api/requests/%ff"] {
+        server.ask(&get(path)).problem(400, "malformed");
+    }
+    for body in ["{", "\u{1}"] {
+        server.ask(&post("/api/server/stop", body)).problem(400, "malformed");
+    }
+    let owner = "x".repeat(129);
+    server.ask(&post(GREET, "").header("Ostler-Owner", &owner)).problem(400, "malformed");
     server.ask(&post(GREET, "").header("Ostler-Request-Id", "a b")).problem(400, "malformed");
 }
 
@@ -31,9 +39,8 @@ fn what_cannot_be_understood_is_400() {
 fn a_body_that_is_not_json_is_refused_by_name_and_the_worker_lives() {
     let server = Site::new().serve();
     for body in ["{", "nonsense", "[1,", "\u{1}"] {
-        let answer = server.ask(&post(GREET, body));
-        assert!(matches!(answer.status, 400 | 422), "{body}: {}", answer.text());
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        let problem = server.ask(&post(GREET, body)).problem(400, "malformed");
+        assert_eq!(problem["started"], false, "{body}: {problem}");
     }
     assert_eq!(server.ask(&post(GREET, "")).status, 200);
     assert_eq!(server.pool()["workers"][0]["generation"], 1);
@@ -74,6 +81,16 @@ fn a_function_that_is_asked_for_before_the_first_worker_is_ready_is_404_too() {
 #[test]
 fn the_wrong_method_is_405() {
     let server = Site::new().serve();
+    for (method, path, allowed) in [
+        ("GET", GREET, "POST"),
+        ("HEAD", "/api/server/stop", "POST"),
+        ("DELETE", "/api/pools", "GET,HEAD"),
+        ("PUT", "/api/requests/x/cancel", "POST"),
+    ] {
+        let mut sent = request(method, path).send(server.address);
+        let head = sent.head();
+        assert_eq!((head.status, head.header("allow")), (405, Some(allowed)), "{method} {path}");
+    }
     server.ask(&get(GREET)).problem(405, "method_not_allowed");
     server.ask(&request("DELETE", "/api/pools")).problem(405, "method_not_allowed");
 }

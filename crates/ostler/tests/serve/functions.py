@@ -61,3 +61,24 @@ def break_after(n: int):
 @ostler.function
 def request_id():
     return ostler.request().id
+
+
+@ostler.function
+def first_then_wait():
+    """The second chunk comes with a sign."""
+    yield "first"
+    while not os.path.exists("go"):
+        time.sleep(0.002)
+    yield "second"
+
+
+@ostler.function
+def report(n: int):
+    """Says n times how far it is, at length."""
+    for i in range(n):
+        ostler.request().progress({"step": i, "words": "x" * 2000})
+
+
+@ostler.function
+def nap(seconds: float):
+    time.sleep(seconds)

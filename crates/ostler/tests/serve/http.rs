@@ -127,6 +127,11 @@ impl Sent {
         matches!(self.reader.read(&mut [0]), Ok(0) | Err(_))
     }
 
+    /// The client's end of the connection.
+    pub fn port(&self) -> u16 {
+        self.reader.get_ref().local_addr().expect("connected").port()
+    }
+
     /// Sends another request on the same connection.
     pub fn then(&mut self, request: &Request) {
         self.reader.get_mut().write_all(&request.bytes()).expect("written");

@@ -1,10 +1,11 @@
 //! What the server tells about itself: requests, workers, events, logs, metrics, its own API.
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::http::{Request, Sent, get, post, request};
+use super::http::{Sent, get, post, request};
 use super::server::{Server, Site, until};
+use super::sse::Stream;
 
 const GREET: &str = "/api/pools/work/call/greet";
 const HOLD: &str = "/api/pools/work/call/hold";
@@ -26,47 +27,6 @@ fn held(server: &Server, id: &str) -> Sent {
 fn states(request: &Value) -> Vec<&str> {
     let history = request["state_history"].as_array().expect("a list");
     history.iter().map(|step| step["state"].as_str().expect("a state")).collect()
-}
-
-/// An open stream of events.
-struct Stream {
-    sent: Sent,
-    text: String,
-}
-
-impl Stream {
-    fn open(server: &Server, request: &Request) -> Stream {
-        let mut sent = request.send(server.address);
-        let head = sent.head();
-        assert_eq!(head.status, 200);
-        assert_eq!(head.header("content-type"), Some("text/event-stream"));
-        Stream { sent, text: String::new() }
-    }
-
-    /// The next event: its name and its data. `None` at the end.
-    fn next(&mut self) -> Option<(String, Value)> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let (event, rest) = (event.to_owned(), rest.to_owned());
-                self.text = rest;
-                let field = |name| event.lines().find_map(|line| line.strip_prefix(name));
-                let Some(name) = field("event: ") else { continue };
-                let data = serde_json::from_str(field("data: ").expect("data")).expect("JSON");
-                return Some((name.to_owned(), data));
-            }
-            let piece = String::from_utf8(self.sent.chunk()?).expect("text");
-            self.text.push_str(&piece);
-        }
-    }
-
-    fn until(&mut self, wanted: &str) -> Value {
-        loop {
-            let (name, data) = self.next().unwrap_or_else(|| panic!("never seen: {wanted}"));
-            if name == wanted {
-                return data;
-            }
-        }
-    }
 }
 
 #[test]
@@ -137,11 +97,15 @@ fn a_parameter_that_nobody_knows_is_refused() {
         "/api/events?kind=worker.redy",
         "/api/pools?x",
         "/api/stats?verbose=1",
+        "/api/events?kind=",
+        "/readyz?verbose",
+        "/metrics?pool=work",
     ] {
         let answer = server.ask(&get(path));
         assert_eq!(answer.status, 422, "{path}: {}", answer.text());
         answer.problem(422, "validation");
     }
+    server.ask(&post("/api/pools/work/call/greet?name=Ada", "")).problem(422, "validation");
     server.ask(&get("/api/workers?pool=other")).problem(404, "pool_not_found");
     server.ask(&get("/api/events?pool=other")).problem(404, "pool_not_found");
 }
@@ -154,10 +118,21 @@ fn a_worker_is_found_by_id_and_by_name_and_tells_its_way() {
     let id = by_name["id"].as_str().expect("an id");
     assert!(id.starts_with("w_"), "{id}");
     assert_eq!(ask(&server, &format!("/api/workers/{id}"))["name"], "work-1");
+    assert_eq!(by_name["workspace_id"], "default");
+    assert_eq!((&by_name["sessions"], &by_name["taint"]), (&0.into(), &false.into()));
+    assert_eq!((&by_name["metadata"], &by_name["connection"]), (&json!({}), &"connected".into()));
+    assert_eq!(by_name["pgid"], by_name["pid"], "a worker leads a group of its own");
     server.ask(&get("/api/workers/work-99")).problem(404, "worker_not_found");
 
     let way = ask(&server, &format!("/api/workers/{id}/transitions"));
-    let steps = way["items"].as_array().expect("a list").iter();
+    let rows = way["items"].as_array().expect("a list");
+    let members =
+        ["seq", "from", "to", "trigger", "reason", "actor", "request_id", "at", "metadata"];
+    for row in rows {
+        assert!(members.iter().all(|member| row.get(member).is_some()), "{row}");
+    }
+    assert_eq!((&rows[1]["seq"], &rows[1]["actor"]), (&2.into(), &"system".into()));
+    let steps = rows.iter();
     let steps: Vec<_> = steps.map(|step| step["to"].as_str().expect("a state")).collect();
     assert_eq!(steps, ["IDLE", "RUNNING", "starting", "ready"]);
 }

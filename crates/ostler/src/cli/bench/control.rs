@@ -27,6 +27,9 @@ const SAMPLES: u32 = 500;
 /// The first few open the connection and warm caches.
 const DISCARDED: u32 = 20;
 
+/// Each call is a connection, and a server takes 10 000; some are for who measures.
+pub(in super::super) const QUEUED_MAX: u32 = 9_900;
+
 /// How long the calls may take to reach the queue.
 const FILL_MAX: Duration = Duration::from_secs(120);
 
@@ -71,12 +74,13 @@ pub(super) async fn measure(wanted: u32) -> Result<Control, Failure> {
     let queue_max = Some(queued + NOT_QUEUED);
     let own =
         OwnServer::start(&Wanted { file: Some(&file), queue_max, size: Some(1), config: None })?;
-    let mut client = Client::connect(own.ready().await?).await?;
+    let socket = own.ready().await?;
+    let mut client = Client::connect(socket.clone()).await?;
     let server = stats::parse(&stats::ask(&mut client).await?)?.server;
-    let endpoint = tcp(client.endpoint(), &server)?;
+    let endpoint = tcp(&socket, &server)?;
     let idle = probe(&endpoint).await?;
     let calls = fill(&endpoint, queued).await?;
-    until_queued(&mut client, queued).await?;
+    until_queued(&socket, queued).await?;
     let beside = probe(&endpoint).await?;
     drop(calls);
     let routes = ROUTES.into_iter().zip(idle.into_iter().zip(beside));
@@ -142,10 +146,12 @@ async fn fill(endpoint: &Endpoint, queued: u32) -> Result<Vec<TcpStream>, Failur
     Ok(calls)
 }
 
-async fn until_queued(client: &mut Client, queued: u32) -> Result<(), Failure> {
+/// A new connection: the one from before was silent for so long that the server may have closed it.
+async fn until_queued(socket: &Endpoint, queued: u32) -> Result<(), Failure> {
+    let mut client = Client::connect(socket.clone()).await?;
     let begun = Instant::now();
     loop {
-        let pools = stats::parse(&stats::ask(client).await?)?.pools;
+        let pools = stats::parse(&stats::ask(&mut client).await?)?.pools;
         let waiting: u64 = pools.iter().map(|pool| pool.queue_length).sum();
         if waiting >= u64::from(queued) {
             return Ok(());

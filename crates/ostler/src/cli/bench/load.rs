@@ -76,8 +76,9 @@ impl Call {
     }
 }
 
+/// `control`: where the server's state is asked for.
 pub(super) async fn measure(
-    client: &mut Client,
+    control: &Endpoint,
     args: &BenchArgs,
     server: &Server,
     call: &Call,
@@ -94,35 +95,37 @@ pub(super) async fn measure(
         running.spawn(caller(client, call.clone(), begin, end));
     }
     sleep_until(begin).await;
-    let before = snapshot(client, args, server).await?;
+    let before = snapshot(control, args, server).await?;
     let mut total = Tally::default();
     while let Some(tally) = running.join_next().await {
         total.add(tally.map_err(|error| Failure::failed(format!("a caller broke: {error}")))?);
     }
     let elapsed = begin.elapsed();
-    let cpu = before.spent_until(&snapshot(client, args, server).await?);
+    let cpu = before.spent_until(&snapshot(control, args, server).await?);
     Ok(Load { callers, elapsed, latency: total.latency, errors: total.errors, cpu })
 }
 
+/// On a connection of its own: the server closes those that are silent for long.
 async fn snapshot(
-    client: &mut Client,
+    control: &Endpoint,
     args: &BenchArgs,
     server: &Server,
 ) -> Result<Snapshot, Failure> {
+    let mut client = Client::connect(control.clone()).await?;
     let query = Query::of("/api/workers").with("pool", &args.pool);
-    let page = list::read(client, &query, WORKERS_MAX).await?;
+    let page = list::read(&mut client, &query, WORKERS_MAX).await?;
     let workers: Vec<Worker> = list::parse(&page.items)?;
     let pids: Vec<u64> = workers.iter().filter_map(|worker| worker.pid).collect();
-    Ok(Snapshot::take(client.endpoint().is_local(), server.pid, &pids))
+    Ok(Snapshot::take(control.is_local(), server.pid, &pids))
 }
 
-/// Calls until the end; what it began before `begin` does not count.
+/// Calls until the end, and once at least; what it began before `begin` does not count.
 async fn caller(client: Client, call: Call, begin: Instant, end: Instant) -> Tally {
     let mut tally = Tally::default();
     let mut client = Some(client);
     loop {
         let started = Instant::now();
-        if started >= end {
+        if started >= end && tally.calls() > 0 {
             return tally;
         }
         let Some(open) = &mut client else {
@@ -155,6 +158,10 @@ fn code(status: StatusCode, body: &[u8]) -> String {
 }
 
 impl Tally {
+    fn calls(&self) -> u64 {
+        self.latency.count() + self.errors.values().sum::<u64>()
+    }
+
     fn fail(&mut self, code: &str, counts: bool) {
         if counts {
             *self.errors.entry(code.to_owned()).or_default() += 1;
