@@ -55,7 +55,7 @@ class Browser:
             preexec_fn=place,
             pass_fds=(3, 4),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=open(os.path.join(profile, "log"), "w"),
             start_new_session=True,
         )
@@ -73,6 +73,10 @@ class Browser:
         except ProcessLookupError:
             pass
         self.process.wait()
+        # Every process of the browser's has this pipe: it ends with the last of them.
+        with self.process.stdout as said:
+            while select.select([said], [], [], LIMIT)[0] and os.read(said.fileno(), 1 << 16):
+                pass
 
     def message(self):
         while b"\0" not in self.unread:

@@ -19,6 +19,8 @@ use crate::rendezvous::Rendezvous;
 
 /// A closed stream is usually the first sign of an exit. Only when none follows is it worth a word.
 const EXIT_FOLLOWS: Duration = Duration::from_secs(1);
+/// A root shim that cannot be had now may be had later.
+const ROOT_RETRY: Duration = Duration::from_secs(1);
 /// A root shim forks in milliseconds.
 const SPAWN_LIMIT: Duration = Duration::from_secs(10);
 /// Lines of its output that tell why a process did not come up.
@@ -52,9 +54,13 @@ pub(crate) async fn keep_root(driver: Arc<Driver>) {
             () = root.lost() => {}
             _ = readiness.wait_for(|ready| ready.cleared) => break,
         }
-        if driver.launcher.root().await.is_ok() {
-            recycle_all(&driver, alarm);
+        while driver.launcher.root().await.is_err() {
+            tokio::select! {
+                () = tokio::time::sleep(ROOT_RETRY) => {}
+                _ = readiness.wait_for(|ready| ready.cleared) => break,
+            }
         }
+        recycle_all(&driver, alarm);
     }
     drop(readiness.wait_for(|ready| ready.cleared).await);
     driver.launcher.close().await;
@@ -101,9 +107,8 @@ fn failure(error: &SpawnError) -> SpawnFailure {
 struct Attendance {
     driver: Arc<Driver>,
     link: Arc<Link>,
-    readers: JoinSet<()>,
+    readers: JoinSet<reader::Stream>,
     captures: JoinSet<()>,
-    others: JoinSet<()>,
     reports: crate::containment::Reports,
     usage: Option<EndOfProcess>,
     /// Processes that the kernel had killed for want of memory when this one came.
@@ -123,7 +128,6 @@ impl Attendance {
             link: Arc::clone(&link),
             readers: JoinSet::new(),
             captures: JoinSet::new(),
-            others: JoinSet::new(),
             reports: contained.reports,
             usage: None,
             oom_kills: oom_kills(),
@@ -132,7 +136,7 @@ impl Attendance {
         let pipes = [(contained.stdout, Stream::Stdout), (contained.stderr, Stream::Stderr)];
         for (pipe, stream) in pipes {
             let (driver, link) = (Arc::clone(&attendance.driver), Arc::clone(&link));
-            let current = move || link.alone().map(|exchange| driver.name_of(&exchange));
+            let current = move || link.working_on().map(|exchange| driver.name_of(&exchange));
             let (generation, output) = (process.generation, Arc::clone(&output));
             let capture = output::capture(pipe, stream, generation, output, current);
             attendance.captures.spawn(capture);
@@ -143,7 +147,10 @@ impl Attendance {
         }
         if let Some(rendezvous) = rendezvous {
             let (driver, link) = (Arc::clone(&attendance.driver), Arc::clone(&link));
-            attendance.readers.spawn(rendezvous.meet(driver, link));
+            attendance.readers.spawn(async move {
+                rendezvous.meet(driver, link).await;
+                reader::Stream::Data
+            });
         } else if let Some(data) = contained.data {
             reader::start(
                 &attendance.driver,
@@ -176,8 +183,11 @@ impl Attendance {
                     }
                     None => break,
                 },
-                Some(_) = self.readers.join_next(), if stream_closed.is_none() => {
-                    stream_closed = Some(tokio::time::Instant::now() + EXIT_FOLLOWS);
+                Some(ended) = self.readers.join_next(), if stream_closed.is_none() => {
+                    let optional = matches!(ended, Ok(reader::Stream::Control));
+                    if !optional || self.link.needs_control() {
+                        stream_closed = Some(tokio::time::Instant::now() + EXIT_FOLLOWS);
+                    }
                 }
                 () = sleep_until(stream_closed) => {
                     stream_closed = Some(far_future());
@@ -196,7 +206,6 @@ impl Attendance {
         while self.readers.join_next().await.is_some() {}
         let captures = async { while self.captures.join_next().await.is_some() {} };
         drop(tokio::time::timeout(OUTPUT_FOLLOWS, captures).await);
-        self.others.abort_all();
         self.usage = exit.usage.map(|usage| EndOfProcess {
             cpu_seconds: (usage.user_micros + usage.system_micros) as f64 / 1e6,
             max_rss: usage.max_rss_kib << 10,
@@ -214,6 +223,7 @@ impl Attendance {
         }
         let (process, streamed) = (self.link.process, self.link.streamed());
         self.driver.report(Event::ProcessExited { process, exit, streamed });
+        self.link.forget_flights();
     }
 }
 

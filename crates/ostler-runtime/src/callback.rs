@@ -10,6 +10,7 @@ use ostler_core::{Started, Time};
 use ostler_proto::{Body, Call as WorkerCall, JsonText};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::directory::{HostCall, HostError};
 use crate::driver::Driver;
@@ -22,8 +23,6 @@ use crate::running::Call;
 const HOST: &str = "host";
 /// Kept for operations on sessions and jobs.
 const OWN: &str = "ostler";
-/// Calls that one process may have open at a time.
-const OPEN_MAX: usize = 1_000;
 /// Requests that may wait for one another in a row.
 const DEPTH_MAX: usize = 16;
 
@@ -42,7 +41,7 @@ impl Leash {
         self.0.send_replace(true);
     }
 
-    async fn is_cut(&self) {
+    pub async fn is_cut(&self) {
         let mut cut = self.0.subscribe();
         drop(cut.wait_for(|cut| *cut).await);
     }
@@ -75,7 +74,6 @@ enum Denied {
     Call(CallError),
     Host(HostError),
     NotAvailable,
-    TooMany,
 }
 
 impl<E: Into<CallError>> From<E> for Denied {
@@ -97,10 +95,6 @@ impl Denied {
                 let detail = format!("the pool name `{OWN}` is reserved, and nothing is there yet");
                 ("not_available".to_owned(), detail, false)
             }
-            Denied::TooMany => {
-                let detail = format!("more than {OPEN_MAX} calls of one worker are open");
-                ("too_many_calls".to_owned(), detail, true)
-            }
         };
         let mut problem = match self {
             Denied::Call(error) => error.details(true),
@@ -115,11 +109,8 @@ impl Denied {
 }
 
 async fn answer(driver: &Arc<Driver>, link: &Link, call: &WorkerCall) -> Result<Body, Denied> {
-    if link.callbacks().load(Ordering::Relaxed) > OPEN_MAX {
-        return Err(Denied::TooMany);
-    }
     let (parent, leash) = match call.request {
-        None => (None, Leash::default()),
+        None => (None, link.leash().clone()),
         Some(wire_id) => match link.caller(wire_id) {
             Some((parent, leash)) => (Some(parent), leash),
             // It ended while this call was on its way.
@@ -148,8 +139,13 @@ fn cancelled() -> Failure {
 /// What the worker asks for, and never later than the request that waits.
 fn deadline(driver: &Driver, call: &WorkerCall, parent: Option<&Exchange>) -> Time {
     let asked = call.deadline_ms.map(|ms| Duration::from_millis(u64::from(ms.get())));
-    let own = driver.clock.now().after(asked.unwrap_or(driver.request_timeout));
-    parent.map_or(own, |parent| parent.deadline.min(own))
+    let after = |span| driver.clock.now().after(span);
+    match (asked.map(after), parent) {
+        (Some(asked), Some(parent)) => parent.deadline.min(asked),
+        (Some(asked), None) => asked,
+        (None, Some(parent)) => parent.deadline,
+        (None, None) => after(driver.request_timeout),
+    }
 }
 
 async fn call_host(
@@ -175,8 +171,12 @@ async fn call_host(
         request: parent.map(|parent| driver.name_of(parent)),
         time_left,
     };
-    match tokio::time::timeout(time_left, function(host_call)).await {
-        Ok(result) => result.map_err(Denied::Host),
+    // A task of its own, so that a function that panics is an answer too; it ends with this one.
+    let mut task = JoinSet::new();
+    task.spawn(function(host_call));
+    match tokio::time::timeout(time_left, task.join_next()).await {
+        Ok(Some(Ok(result))) => result.map_err(Denied::Host),
+        Ok(_) => Err(Denied::Host(HostError::new("the function panicked"))),
         Err(_) => Err(Failure::TimedOut {
             phase: ostler_core::Waiting::Worker,
             started: Started::Yes,

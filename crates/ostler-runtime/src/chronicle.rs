@@ -1,7 +1,7 @@
 //! What a pool remembers and tells: ended requests, counts, its workers' histories, events. The
 //! driver writes it under its lock; nothing is decided by it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::tally::{OK, Tally};
 
 /// Workers whose dossiers are kept after their end.
 const BURIED_KEPT: usize = 64;
+/// The longest name or value of a label of a metric, and how many labels it may have.
+const NAME_MAX: usize = 200;
+const LABELS_MAX: usize = 16;
 /// Series of the workers' own metrics.
 const METRICS_MAX: usize = 256;
 
@@ -33,11 +36,14 @@ pub(crate) struct Chronicle {
     pub register: Register,
     pub tally: Tally,
     pub dossiers: BTreeMap<WorkerId, Dossier>,
+    /// Those whose workers have come to their end, in that order.
+    buried: VecDeque<WorkerId>,
     /// Requests without an end whose callers gave them an id.
     pub named: HashMap<Arc<str>, RequestId>,
     /// What workers measured themselves, the last of each series.
     pub metrics: BTreeMap<MetricKey, f64>,
     pub metrics_dropped: u64,
+    pace: Pace,
     /// How each process that is being cleared ended.
     exits: IdMap<WorkerId, (ProcessId, Exit)>,
 }
@@ -61,9 +67,11 @@ impl Chronicle {
             register: Register::new(kept),
             tally: Tally::default(),
             dossiers: BTreeMap::new(),
+            buried: VecDeque::new(),
             named: HashMap::new(),
             metrics: BTreeMap::new(),
             metrics_dropped: 0,
+            pace: Pace::default(),
             exits: IdMap::default(),
         }
     }
@@ -98,25 +106,21 @@ impl Chronicle {
         let at = self.clock.timestamp(now);
         self.dossier(record.worker).note_status(record, change, at);
         self.tally.note_status(change.from, change.to);
-        if change.to.terminal() && self.dossiers.len() > BURIED_KEPT {
-            self.forget_the_first_buried();
-        }
-    }
-
-    fn forget_the_first_buried(&mut self) {
-        let ended = |dossier: &Dossier| {
-            dossier.statuses.back().is_some_and(|step| step.change.to.terminal())
-        };
-        let buried = self.dossiers.iter().filter(|(_, dossier)| ended(dossier));
-        let buried: Vec<WorkerId> = buried.map(|(id, _)| *id).collect();
-        if buried.len() > BURIED_KEPT {
-            self.dossiers.remove(&buried[0]);
+        if change.to.terminal() && !self.buried.contains(&record.worker) {
+            self.buried.push_back(record.worker);
+            if self.buried.len() > BURIED_KEPT {
+                let first = self.buried.pop_front();
+                first.and_then(|first| self.dossiers.remove(&first));
+            }
         }
     }
 
     /// A request has ended. `name`: as its caller knows it.
     pub fn ended(&mut self, end: Ended, name: impl FnOnce() -> Arc<str>) {
-        let Ended { record, cancelled_by } = end;
+        let Ended { record, cancelled_by, worker } = end;
+        if let Some(dossier) = worker.and_then(|worker| self.dossiers.get_mut(&worker)) {
+            dossier.outcomes.note(record.code.unwrap_or(OK));
+        }
         if let Some(id) = &record.id
             && self.named.get(id) == Some(&record.number)
         {
@@ -136,8 +140,12 @@ impl Chronicle {
         if record.chunks > 0 {
             self.tally.note_chunks(record.chunks);
         }
-        if record.state != RequestState::Complete || self.log.wants_requests() {
-            self.log.publish(self.end_event(&record, cancelled_by, name()));
+        let ended = ended.unwrap_or_default();
+        let followed = self.log.wants_requests();
+        if followed || record.state != RequestState::Complete && self.pace.admits(ended) {
+            let draft = self.end_event(&record, cancelled_by, name());
+            let untold = std::mem::take(&mut self.pace.untold);
+            self.log.publish(if untold > 0 { draft.detail("untold", untold) } else { draft });
         }
         self.register.keep(record);
     }
@@ -172,13 +180,6 @@ impl Chronicle {
         draft.detail("function", &*record.function)
     }
 
-    /// Credits a worker with how one of its requests ended.
-    pub fn credit(&mut self, worker: WorkerId, outcome: &'static str) {
-        if let Some(dossier) = self.dossiers.get_mut(&worker) {
-            dossier.outcomes.note(outcome);
-        }
-    }
-
     pub fn progress(&self, link: &Link, name: Arc<str>, progress: &str) {
         if self.log.wants_requests() {
             let value = serde_json::from_str(progress).unwrap_or(serde_json::Value::Null);
@@ -188,8 +189,12 @@ impl Chronicle {
     }
 
     pub fn metric(&mut self, metric: Metric) {
+        let fits = is_plain(&metric.name)
+            && metric.labels.len() <= LABELS_MAX
+            && metric.labels.iter().all(|(key, value)| is_plain(key) && value.len() <= NAME_MAX);
         let key = (metric.name, metric.labels);
-        if self.metrics.len() >= METRICS_MAX && !self.metrics.contains_key(&key) {
+        let full = self.metrics.len() >= METRICS_MAX && !self.metrics.contains_key(&key);
+        if !fits || full {
             self.metrics_dropped += 1;
             return;
         }
@@ -355,11 +360,44 @@ impl Chronicle {
     }
 }
 
+/// A name that every monitoring system takes as it is.
+fn is_plain(name: &str) -> bool {
+    let mut chars = name.chars();
+    let first = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    first && name.len() <= NAME_MAX && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// How many requests that failed are told of: under overload they would push out of the log what
+/// explains it.
+#[derive(Debug, Default)]
+struct Pace {
+    since: Time,
+    told: u32,
+    /// Those since the last that was told of.
+    untold: u64,
+}
+
+impl Pace {
+    const PER_SECOND: u32 = 50;
+
+    fn admits(&mut self, now: Time) -> bool {
+        if now.since(self.since) >= Duration::from_secs(1) {
+            (self.since, self.told) = (now, 0);
+        }
+        self.told += 1;
+        let admitted = self.told <= Self::PER_SECOND;
+        self.untold += u64::from(!admitted);
+        admitted
+    }
+}
+
 /// What is left of a request.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub record: RequestRecord,
     pub cancelled_by: CancelledBy,
+    /// Who had it last.
+    pub worker: Option<WorkerId>,
 }
 
 /// Who called a request off.

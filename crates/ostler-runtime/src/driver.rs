@@ -5,7 +5,6 @@
 //! A call crosses the driver twice: when it arrives and when its worker has let go of it. Neither
 //! time does its payload.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use ostler_core::{
     ProcessId, Recording, Refusal, Reply, RequestId, Settings, StopReason, Time,
 };
 use ostler_proto::{Call as WorkerCall, Metric};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -46,6 +46,8 @@ pub(crate) struct Driver {
     rearm: Notify,
     pub readiness: watch::Sender<Readiness>,
     tasks: Mutex<JoinSet<()>>,
+    /// Where they run, whoever gives the occasion.
+    runtime: Handle,
     me: Weak<Driver>,
 }
 
@@ -65,12 +67,14 @@ struct Inner {
     core: Core,
     commands: Vec<Command>,
     exchanges: IdMap<RequestId, Arc<Exchange>>,
-    links: HashMap<ProcessId, Arc<Link>>,
+    links: IdMap<ProcessId, Arc<Link>>,
     orders: IdMap<OrderId, oneshot::Sender<Reply>>,
     leases: IdMap<LeaseId, LeaseDesk>,
     next_lease: u64,
     chronicle: Chronicle,
     armed: Option<Time>,
+    /// Nobody holds the pool any more: nothing that still happens matters.
+    closed: bool,
     trace: Option<Trace>,
 }
 
@@ -80,6 +84,8 @@ struct Afterwards {
     flush: Vec<Arc<Link>>,
     cancel: Vec<(Arc<Link>, u64, bool)>,
     acts: Vec<Act>,
+    /// To be logged.
+    told: Vec<(Notice, Option<Arc<Link>>)>,
     rearm: bool,
 }
 
@@ -123,17 +129,19 @@ impl Driver {
                 core: Core::new(settings),
                 commands: Vec::with_capacity(16),
                 exchanges: IdMap::default(),
-                links: HashMap::new(),
+                links: IdMap::default(),
                 orders: IdMap::default(),
                 leases: IdMap::default(),
                 next_lease: 1,
                 chronicle,
                 armed: None,
+                closed: false,
                 trace,
             }),
             rearm: Notify::new(),
             readiness: watch::Sender::default(),
             tasks: Mutex::default(),
+            runtime: Handle::current(),
             me: me.clone(),
         })
     }
@@ -153,7 +161,8 @@ impl Driver {
             inner.exchanges.insert(exchange.id, exchange);
             self.decide(&mut inner, event, &mut after);
         }
-        self.carry_out(after);
+        let mut events = self.carry_out(after);
+        self.report_all(&mut events);
     }
 
     /// A call that need not go as far as the core.
@@ -168,17 +177,17 @@ impl Driver {
 
     /// Takes in what happened, in order, under one lock.
     pub fn report_all(&self, events: &mut Vec<Event>) {
-        if events.is_empty() {
-            return;
-        }
-        let mut after = Afterwards::default();
-        {
-            let mut inner = self.lock();
-            for event in events.drain(..) {
-                self.decide(&mut inner, event, &mut after);
+        // What is carried out may bring new facts, as often as requests wait: not by recursion.
+        while !events.is_empty() {
+            let mut after = Afterwards::default();
+            {
+                let mut inner = self.lock();
+                for event in events.drain(..) {
+                    self.decide(&mut inner, event, &mut after);
+                }
             }
+            *events = self.carry_out(after);
         }
-        self.carry_out(after);
     }
 
     pub fn order(&self, order: OrderId, event: Event) -> oneshot::Receiver<Reply> {
@@ -232,9 +241,12 @@ impl Driver {
     }
 
     pub fn note_progress(&self, link: &Link, exchange: &Exchange) {
-        let name = self.name_of(exchange);
+        let inner = self.lock();
+        if !inner.chronicle.log().wants_requests() {
+            return;
+        }
         if let Some(progress) = exchange.record().and_then(|record| record.progress) {
-            self.lock().chronicle.progress(link, name, progress.get());
+            inner.chronicle.progress(link, exchange.name(self.number), progress.get());
         }
     }
 
@@ -255,7 +267,7 @@ impl Driver {
         self.lock().links.insert(link.process, Arc::clone(link));
     }
 
-    pub fn look<T>(&self, look: impl FnOnce(&Core, &HashMap<ProcessId, Arc<Link>>) -> T) -> T {
+    pub fn look<T>(&self, look: impl FnOnce(&Core, &IdMap<ProcessId, Arc<Link>>) -> T) -> T {
         let inner = self.lock();
         look(&inner.core, &inner.links)
     }
@@ -274,6 +286,9 @@ impl Driver {
     }
 
     fn decide(&self, inner: &mut Inner, event: Event, after: &mut Afterwards) {
+        if inner.closed {
+            return;
+        }
         let now = self.clock.now();
         inner.note_event(now, &event);
         let mut commands = std::mem::take(&mut inner.commands);
@@ -396,10 +411,25 @@ impl Driver {
         if let Some(link) = link.as_ref().filter(|_| tells_of_silence(notice)) {
             after.acts.push(Act::Examine(Arc::clone(link)));
         }
-        let name = |process: &ProcessId| self.launcher.name(*process);
         match notice {
             Notice::FirstReady => self.readiness.send_modify(|ready| ready.first_ready = true),
             Notice::AllReady => self.readiness.send_modify(|ready| ready.all_ready = true),
+            Notice::Retried { request, lost } => {
+                if let Some(exchange) = inner.exchanges.get(request) {
+                    exchange.waits_again(now);
+                    inner.chronicle.retried(exchange.name(self.number), *lost);
+                }
+            }
+            Notice::PhaseChanged { .. } | Notice::HeartbeatMissed { .. } => {}
+            other => after.told.push((other.clone(), link)),
+        }
+    }
+
+    /// The one place where what the core noticed is logged. Never under the lock: whoever reads
+    /// the log may be slow.
+    fn log(&self, notice: &Notice, link: Option<&Link>) {
+        let name = |process: &ProcessId| self.launcher.name(*process);
+        match notice {
             Notice::Crashed { process, exit } => {
                 let stderr = link.map(|link| link.last_words(3));
                 tracing::warn!(worker = name(process), ?exit, ?stderr, "worker ended unplanned");
@@ -414,12 +444,6 @@ impl Driver {
                 let pool = self.launcher.pool();
                 tracing::error!(pool, "workers keep failing; no new ones for restart_cooldown");
             }
-            Notice::Retried { request, lost } => {
-                if let Some(exchange) = inner.exchanges.get(request) {
-                    exchange.waits_again(now);
-                    inner.chronicle.retried(exchange.name(self.number), *lost);
-                }
-            }
             Notice::Quarantined { process, exit, .. } => {
                 tracing::warn!(
                     worker = name(process),
@@ -427,12 +451,12 @@ impl Driver {
                     "a request has ended two processes; it is refused for a while"
                 );
             }
-            Notice::PhaseChanged { .. } => {}
             other => tracing::debug!(?other),
         }
     }
 
-    fn carry_out(&self, mut after: Afterwards) {
+    /// Returns what came of it.
+    fn carry_out(&self, mut after: Afterwards) -> Vec<Event> {
         if after.rearm {
             self.rearm.notify_one();
         }
@@ -447,7 +471,10 @@ impl Driver {
         for act in after.acts.drain(..) {
             self.act(act);
         }
-        self.report_all(&mut events);
+        for (notice, link) in after.told.drain(..) {
+            self.log(&notice, link.as_deref());
+        }
+        events
     }
 
     fn act(&self, act: Act) {
@@ -468,13 +495,14 @@ impl Driver {
     pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().expect("no code panics here");
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(task);
+        tasks.spawn_on(task, &self.runtime);
     }
 
     /// Nothing runs on behalf of this pool any more, and nobody waits for it.
     pub fn abort(&self) {
-        self.tasks.lock().expect("no code panics here").abort_all();
         let mut inner = self.lock();
+        inner.closed = true;
+        self.tasks.lock().expect("no code panics here").abort_all();
         inner.orders.clear();
         inner.leases.clear();
         let waiting: Vec<RequestId> = inner.exchanges.keys().copied().collect();
@@ -596,10 +624,6 @@ impl Inner {
     }
 
     fn remember(&mut self, pool: u64, exchange: &Exchange, ended: Ended) {
-        if let Some((link, _)) = exchange.link() {
-            let outcome = ended.record.code.unwrap_or(crate::tally::OK);
-            self.chronicle.credit(link.process.worker, outcome);
-        }
         self.chronicle.ended(ended, || exchange.name(pool));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use ostler_core::{Refusal, RequestId, Time};
+use ostler_core::{Refusal, RequestId, Started, Time};
 use ostler_proto::{Body, Credit};
 use serde_json::value::RawValue;
 
@@ -50,8 +50,10 @@ struct State {
     /// What the worker said last; it becomes the end if the core says so.
     answer: Option<Result<Body, CallError>>,
     end: Option<Result<Body, CallError>>,
-    /// Where it runs, to grant credit to.
+    /// Where it runs, to grant credit to; nowhere once it has its end.
     link: Option<(Arc<Link>, u64)>,
+    /// Who worked on it last.
+    worker: Option<Arc<str>>,
     /// Consumed since the last grant.
     owed: Owed,
     caller: Option<Waker>,
@@ -95,7 +97,7 @@ impl Exchange {
         if !began.prefetched {
             state.note(|record| record.begin(began.now, &link.name, began.attempt));
         }
-        state.answer = None;
+        state.worker = Some(Arc::clone(&link.name));
         state.unwaited = false;
         state.owed = Owed::default();
         state.link = Some((link, wire_id));
@@ -131,7 +133,7 @@ impl Exchange {
     }
 
     pub fn worker(&self) -> Option<Arc<str>> {
-        self.state().link.as_ref().map(|(link, _)| Arc::clone(&link.name))
+        self.state().worker.clone()
     }
 
     /// The id that its caller gave.
@@ -146,6 +148,11 @@ impl Exchange {
 
     pub fn keep_answer(&self, answer: Result<Body, CallError>) {
         self.state().answer = Some(answer);
+    }
+
+    /// It came back without having begun: what an earlier attempt ended in still counts.
+    pub fn keep_unless_answered(&self, answer: Result<Body, CallError>) {
+        self.state().answer.get_or_insert(answer);
     }
 
     pub fn streamed(&self) -> bool {
@@ -175,7 +182,11 @@ impl Exchange {
         if let Some(caller) = state.caller.take() {
             caller.wake();
         }
-        if state.overfull() { Pushed::Overdrawn } else { Pushed::Fits }
+        match state.overfull() {
+            false => Pushed::Fits,
+            true if state.beyond() => Pushed::Beyond,
+            true => Pushed::Full,
+        }
     }
 
     /// Waits until the caller has taken enough. For workers that know no credit.
@@ -200,8 +211,9 @@ impl Exchange {
     pub fn deliver_answer(&self, now: Time) -> Ended {
         let mut state = self.state();
         let answer = state.answer.take();
-        let answer = answer.expect("the core delivers only what a worker answered");
-        state.finish(answer, now)
+        debug_assert!(answer.is_some(), "the core delivers only what a worker answered");
+        let none = || Err(Failure::Cancelled { started: Started::Unknown }.into());
+        state.finish(answer.unwrap_or_else(none), now)
     }
 
     /// Its one end; what is to be remembered of it.
@@ -278,8 +290,10 @@ pub(crate) struct Began {
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Fits,
-    /// The window is overdrawn: the reader had better wait.
-    Overdrawn,
+    /// The window is used up: the reader had better wait.
+    Full,
+    /// More than a worker could send that heeds its credit.
+    Beyond,
     /// Nobody waits for it; the worker gets its credit all the same.
     Discarded(Grant),
 }
@@ -296,6 +310,7 @@ impl State {
             answer: None,
             end: None,
             link: None,
+            worker: None,
             owed: Owed::default(),
             caller: None,
             reader: None,
@@ -313,6 +328,13 @@ impl State {
 
     fn ended(&self) -> bool {
         self.record.is_none()
+    }
+
+    /// The last chunk may go over the bytes, but there is no other behind it.
+    fn beyond(&self) -> bool {
+        let last = self.chunks.back().map_or(0, Body::len);
+        self.chunks.len() > Credit::DEFAULT.chunks as usize
+            || self.buffered - last > Credit::DEFAULT.bytes as usize
     }
 
     fn overfull(&self) -> bool {
@@ -333,7 +355,8 @@ impl State {
         for waker in [self.caller.take(), self.reader.take()].into_iter().flatten() {
             waker.wake();
         }
-        Ended { record, cancelled_by: self.cancelled_by }
+        let worker = self.link.take().map(|(link, _)| link.process.worker);
+        Ended { record, cancelled_by: self.cancelled_by, worker }
     }
 
     fn took(&mut self, chunk: &Body) -> Option<Grant> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use ostler_core::ProcessId;
 use ostler_proto::{FunctionSpec, Limits, Ready, env};
@@ -31,7 +31,7 @@ pub(crate) struct Launcher {
     /// `None` once the pool has stopped.
     root: tokio::sync::Mutex<Option<Arc<RootShim>>>,
     level: Mutex<Level>,
-    functions: OnceLock<Vec<FunctionSpec>>,
+    functions: Mutex<Option<Arc<[FunctionSpec]>>>,
     last_failure: Mutex<Option<String>>,
     /// Processes to be killed as soon as there is something to kill.
     condemned: Mutex<HashSet<ProcessId>>,
@@ -79,7 +79,7 @@ impl Launcher {
             containment: settings.containment,
             limits,
             max_result,
-            functions: OnceLock::new(),
+            functions: Mutex::default(),
             last_failure: Mutex::default(),
             condemned: Mutex::default(),
         })
@@ -193,12 +193,15 @@ impl Launcher {
     }
 
     pub fn learn(&self, ready: &Ready) {
-        let _ = self.functions.get_or_init(|| ready.functions.clone());
+        let mut functions = self.functions.lock().expect("no code panics here");
+        if functions.as_deref() != Some(&ready.functions) {
+            *functions = Some(ready.functions.as_slice().into());
+        }
     }
 
-    /// What the first ready worker announced; `None` before it, empty if workers announce nothing.
-    pub fn functions(&self) -> Option<&[FunctionSpec]> {
-        self.functions.get().map(Vec::as_slice)
+    /// What the last ready worker announced; `None` before it, empty if workers announce nothing.
+    pub fn functions(&self) -> Option<Arc<[FunctionSpec]>> {
+        self.functions.lock().expect("no code panics here").clone()
     }
 
     pub fn note_failure(&self, why: String) {

@@ -48,6 +48,8 @@ pub struct Link {
     checked: AtomicU64,
     ignored: AtomicU64,
     gone: AtomicBool,
+    /// Cut when the process is gone.
+    leash: Leash,
     /// What a look at the silent process showed.
     condition: Mutex<Option<Condition>>,
     /// What it last said was wrong with it.
@@ -68,6 +70,7 @@ pub enum Connection {
 #[derive(Debug)]
 struct Opened {
     wire: Wire,
+    capacity: u32,
     control: bool,
     honours_credit: bool,
     cancel_signal: Option<i32>,
@@ -88,6 +91,13 @@ struct Flight {
     /// Held by the calls that this request has made.
     leash: Option<Leash>,
 }
+
+/// Calls that one process may have open at a time, and answers that it may leave unread.
+const CALLS_MAX: usize = 1_000;
+/// Larger values of progress are not kept.
+const PROGRESS_MAX: usize = 16 << 10;
+/// Longer words of complaint are cut.
+const COMPLAINT_MAX: usize = 1 << 10;
 
 /// Why a worker is replaced for what it said.
 pub(crate) type Offence = String;
@@ -135,6 +145,7 @@ impl Link {
             checked: AtomicU64::new(0),
             ignored: AtomicU64::new(0),
             gone: AtomicBool::new(false),
+            leash: Leash::default(),
             condition: Mutex::default(),
             complaint: Mutex::default(),
             callbacks: AtomicUsize::new(0),
@@ -157,9 +168,16 @@ impl Link {
         self.control.get()
     }
 
+    /// The process was waited for and everything it said was read: nobody waits for it here.
+    pub(crate) fn forget_flights(&self) {
+        let aloft = std::mem::take(&mut self.flights.lock().expect("no code panics here").aloft);
+        drop(aloft);
+    }
+
     /// The process is gone: what it left in the sockets is read without waiting for anybody.
     pub(crate) fn hang_up(&self) {
         self.gone.store(true, Ordering::Relaxed);
+        self.leash.cut();
         for flight in self.flights.lock().expect("no code panics here").aloft.values() {
             flight.exchange.release_reader();
             flight.let_go();
@@ -202,10 +220,12 @@ impl Link {
             self.say_urgently(ToWorker::Withdraw { id: wire_id });
             return None;
         }
-        if let Some(flight) = self.flights.lock().expect("no code panics here").aloft.get(&wire_id)
-        {
-            flight.let_go();
+        let mut flights = self.flights.lock().expect("no code panics here");
+        if let Some(flight) = flights.aloft.get_mut(&wire_id) {
+            // Also for the calls that it has not made yet.
+            flight.leash.get_or_insert_default().cut();
         }
+        drop(flights);
         self.say_urgently(ToWorker::Cancel { id: wire_id });
         if let Some(signal) = self.opened.get().and_then(|opened| opened.cancel_signal) {
             // The message first: the signal's handler looks for it.
@@ -277,11 +297,16 @@ impl Link {
         }
     }
 
-    /// The one request that it works on, for what it writes meanwhile.
-    pub(crate) fn alone(&self) -> Option<Arc<Exchange>> {
+    /// The one request that it works on, for what it writes meanwhile. What lies behind it in the
+    /// stream has not begun.
+    pub(crate) fn working_on(&self) -> Option<Arc<Exchange>> {
+        let one_at_a_time = self.opened.get().is_some_and(|opened| opened.capacity == 1);
         let flights = self.flights.lock().expect("no code panics here");
-        let mut aloft = flights.aloft.values();
-        aloft.next().filter(|_| flights.aloft.len() == 1).map(|flight| Arc::clone(&flight.exchange))
+        if flights.aloft.len() > 1 && !one_at_a_time {
+            return None;
+        }
+        let first = flights.aloft.iter().min_by_key(|(wire_id, _)| **wire_id);
+        first.map(|(_, flight)| Arc::clone(&flight.exchange))
     }
 
     pub(crate) fn exchange(&self, wire_id: u64) -> Option<Arc<Exchange>> {
@@ -295,6 +320,16 @@ impl Link {
         let flight = flights.aloft.get_mut(&wire_id)?;
         let leash = flight.leash.get_or_insert_default().clone();
         Some((Arc::clone(&flight.exchange), leash))
+    }
+
+    /// Cut when the process is gone.
+    pub(crate) fn leash(&self) -> &Leash {
+        &self.leash
+    }
+
+    /// The end of the control stream means something only to a worker that reads it.
+    pub(crate) fn needs_control(&self) -> bool {
+        self.reads_control()
     }
 
     pub(crate) fn callbacks(&self) -> &AtomicUsize {
@@ -417,10 +452,11 @@ impl Link {
                 let request = log.id.and_then(|id| self.exchange(id));
                 let request = request.map(|exchange| exchange.name(self.pool));
                 let generation = self.process.generation;
-                self.output.note(Stream::Log, log.level, generation, request, log.message);
+                self.output.note_text(Stream::Log, log.level, generation, request, &log.message);
                 Ok(Reaction::Nothing)
             }
             FromWorker::Retire { reason, tainted } => {
+                let reason: String = reason.chars().take(COMPLAINT_MAX).collect();
                 tracing::info!(worker = &*self.name, reason, tainted, "worker asks to be replaced");
                 let process = self.process;
                 Ok(Reaction::Report(match tainted {
@@ -428,7 +464,7 @@ impl Link {
                     false => Event::RetireAsked { process },
                 }))
             }
-            FromWorker::Call(call) => Ok(Reaction::CallBack(call)),
+            FromWorker::Call(call) => self.on_call(call),
             FromWorker::HealthOk(_) => Ok(self.on_health(None)),
             FromWorker::HealthFailed { reason } => Ok(self.on_health(Some(reason))),
             FromWorker::Progress { id, body } => Ok(self.on_progress(id, &body)),
@@ -445,14 +481,26 @@ impl Link {
         }
     }
 
+    /// A worker that calls and does not read the answers is not to fill the memory.
+    fn on_call(&self, call: Box<Call>) -> Result<Reaction, Offence> {
+        let unread = self.data.get().map_or(0, Outbox::backlog);
+        let open = self.callbacks.load(Ordering::Relaxed);
+        if open >= CALLS_MAX || unread >= CALLS_MAX {
+            return Err(format!("more than {CALLS_MAX} calls open, or their answers unread"));
+        }
+        Ok(Reaction::CallBack(call))
+    }
+
     fn on_health(&self, complaint: Option<String>) -> Reaction {
         let well = complaint.is_none();
+        let complaint = complaint.map(|text| text.chars().take(COMPLAINT_MAX).collect());
         *self.complaint.lock().expect("no code panics here") = complaint;
         Reaction::Report(Event::HealthReported { process: self.process, well })
     }
 
     fn on_progress(&self, wire_id: u64, body: &Body) -> Reaction {
-        let progress = String::from_utf8(body.to_json().to_vec()).ok();
+        let fits = body.len() <= PROGRESS_MAX;
+        let progress = fits.then(|| String::from_utf8(body.to_json().to_vec()).ok()).flatten();
         let progress = progress.and_then(|text| RawValue::from_string(text).ok());
         match (self.exchange(wire_id), progress) {
             (Some(exchange), Some(progress)) => {
@@ -467,11 +515,13 @@ impl Link {
     }
 
     fn open(&self, ready: &Ready) -> Event {
-        let functions = ready.functions.iter().zip(0..).map(|(f, index)| (f.name.clone(), index));
+        let functions =
+            ready.functions.iter().zip(0..u16::MAX).map(|(f, index)| (f.name.clone(), index));
         let is_worker =
             ready.pid.is_none_or(|pid| i64::from(pid) == i64::from(self.pid) || pid == 2);
         drop(self.opened.set(Opened {
             wire: ready.wire,
+            capacity: ready.capacity,
             control: ready.control && self.control.get().is_some(),
             honours_credit: ready.honours_credit(),
             // Only the process itself is signalled, never what a wrapper says it started.
@@ -499,8 +549,13 @@ impl Link {
         let gone = self.gone.load(Ordering::Relaxed);
         Ok(match exchange.push_chunk(body, || self.clock.now()) {
             Pushed::Discarded(grant) => Reaction::Grant(grant),
-            Pushed::Overdrawn if !gone && !self.honours_credit() => Reaction::WaitFor(exchange),
-            Pushed::Fits | Pushed::Overdrawn => Reaction::Nothing,
+            Pushed::Beyond if self.honours_credit() => {
+                return Err(format!("chunks of request {wire_id} beyond its credit"));
+            }
+            Pushed::Full | Pushed::Beyond if !gone && !self.honours_credit() => {
+                Reaction::WaitFor(exchange)
+            }
+            Pushed::Fits | Pushed::Full | Pushed::Beyond => Reaction::Nothing,
         })
     }
 
@@ -513,7 +568,10 @@ impl Link {
         let Some(flight) = self.land(wire_id) else {
             return Err(format!("an answer to request {wire_id}, which it does not hold"));
         };
-        flight.exchange.keep_answer(result);
+        match answer {
+            Answer::Cancelled { started: false } => flight.exchange.keep_unless_answered(result),
+            _ => flight.exchange.keep_answer(result),
+        }
         Ok(Reaction::Report(self.answered(&flight, answer)))
     }
 

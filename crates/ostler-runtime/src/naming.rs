@@ -19,13 +19,13 @@ pub(crate) fn next_pool() -> u64 {
 /// The id of the n-th request of a pool; pool 0 is for what concerns none.
 pub fn made_id(pool: u64, request: RequestId) -> String {
     let mut id = String::with_capacity(24);
-    let _ = write!(id, "r_{:08x}{pool:02x}{:08x}", *BOOT, request.0);
+    let _ = write!(id, "r_{:08x}{pool:04x}{:08x}", *BOOT, request.0);
     id
 }
 
 /// The request that an id of this process names.
 pub(crate) fn request_of(pool: u64, id: &str) -> Option<RequestId> {
-    let rest = id.strip_prefix("r_")?.strip_prefix(&format!("{:08x}{pool:02x}", *BOOT))?;
+    let rest = id.strip_prefix("r_")?.strip_prefix(&format!("{:08x}{pool:04x}", *BOOT))?;
     let fits = (8..=16).contains(&rest.len()) && rest.bytes().all(|b| b.is_ascii_hexdigit());
     fits.then(|| u64::from_str_radix(rest, 16).ok()).flatten().map(RequestId)
 }
@@ -41,7 +41,7 @@ mod tests {
             assert_eq!(request_of(3, &id), Some(RequestId(number)), "{id}");
             assert_eq!(request_of(4, &id), None);
         }
-        for nonsense in ["", "r_", "r_0", "mine", "r_zzzzzzzz0300000001"] {
+        for nonsense in ["", "r_", "r_0", "mine", "r_zzzzzzzz000300000001"] {
             assert_eq!(request_of(3, nonsense), None);
         }
     }

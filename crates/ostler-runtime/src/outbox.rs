@@ -68,6 +68,11 @@ impl Outbox {
         self.queue.lock().expect("no code panics here").push_back(outgoing);
     }
 
+    /// How many messages wait to be written.
+    pub fn backlog(&self) -> usize {
+        self.queue.lock().expect("no code panics here").len()
+    }
+
     /// Takes back a query that nobody has begun to write.
     pub fn take_back(&self, wanted: u64) -> bool {
         let mut queue = self.queue.lock().expect("no code panics here");

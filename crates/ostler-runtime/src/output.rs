@@ -15,6 +15,8 @@ use tokio::sync::watch;
 pub(crate) use capture::capture;
 use rate::{Admission, Rate};
 
+/// A longer line is cut into pieces.
+pub(crate) const LINE_MAX: usize = 8 << 10;
 /// Lines are small: what they cost beside their text.
 const LINE_COST: usize = 16;
 
@@ -119,6 +121,25 @@ impl Output {
         };
         self.log(&line, admission);
         self.news.send_replace(line.number);
+    }
+
+    /// Notes a text of any length, line by line.
+    pub(crate) fn note_text(
+        &self,
+        stream: Stream,
+        level: LogLevel,
+        generation: u32,
+        request: Option<Arc<str>>,
+        text: &str,
+    ) {
+        for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
+            let mut rest = line;
+            while !rest.is_empty() {
+                let (piece, more) = rest.split_at(rest.floor_char_boundary(LINE_MAX));
+                self.note(stream, level, generation, request.clone(), piece.to_owned());
+                rest = more;
+            }
+        }
     }
 
     fn log(&self, line: &Line, admission: Admission) {

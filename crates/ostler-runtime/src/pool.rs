@@ -274,7 +274,7 @@ impl Pool {
             ancestors: ancestors(driver.number, &lineage),
         };
         let (missing, yields) = match self.look_up(&call.function) {
-            Ok(function) => (None, function.is_some_and(|function| function.streaming)),
+            Ok(yields) => (None, yields.unwrap_or(false)),
             Err(refused) => (Some(refused), false),
         };
         let part = Part {
@@ -310,12 +310,13 @@ impl Pool {
         running
     }
 
-    /// Workers that announce their functions are believed.
-    fn look_up(&self, function: &str) -> Result<Option<&FunctionSpec>, Refused> {
+    /// Whether a function yields, as far as that is known. Workers that announce their functions
+    /// are believed.
+    fn look_up(&self, function: &str) -> Result<Option<bool>, Refused> {
         let known = self.functions();
         let found = known.iter().find(|known| known.name == function);
         if found.is_some() || known.is_empty() {
-            return Ok(found);
+            return Ok(found.map(|function| function.streaming));
         }
         Err(Refused::FunctionNotFound {
             pool: self.name().to_owned(),
@@ -324,7 +325,9 @@ impl Pool {
         })
     }
 
-    pub fn functions(&self) -> &[FunctionSpec] {
+    /// What the workers announce, the last to be ready. Empty if they announce nothing, or none is
+    /// ready yet.
+    pub fn functions(&self) -> Arc<[FunctionSpec]> {
         self.shared.driver.launcher.functions().unwrap_or_default()
     }
 

@@ -15,7 +15,14 @@ use tokio::task::JoinSet;
 use crate::driver::Driver;
 use crate::link::{Link, Offence, Reaction};
 use crate::outbox::Outbox;
-use crate::output::Stream;
+use crate::output::Stream as OutputStream;
+
+/// Which of a worker's streams came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Data,
+    Control,
+}
 
 /// Takes up the inherited streams of a process.
 pub(crate) fn start(
@@ -23,7 +30,7 @@ pub(crate) fn start(
     link: &Arc<Link>,
     data: StdStream,
     control: Option<StdStream>,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut JoinSet<Stream>,
 ) {
     if let Some(Ok(control)) = control.map(UnixStream::from_std) {
         let (read, write) = control.into_split();
@@ -43,7 +50,7 @@ pub(crate) async fn follow_data(
     mut stream: OwnedReadHalf,
     mut decoder: Decoder,
     first: Option<FromWorker>,
-) {
+) -> Stream {
     let mut events = Vec::new();
     let opening = match first {
         Some(message) => take_in(&driver, &link, message, &mut events).await,
@@ -58,6 +65,7 @@ pub(crate) async fn follow_data(
         ended = read => conclude(&driver, &link, ended),
         () = attend => {}
     }
+    Stream::Data
 }
 
 /// The control stream is binary or lines, as `ready` on the data stream says; nothing comes on it
@@ -66,7 +74,7 @@ pub(crate) async fn follow_control(
     driver: Arc<Driver>,
     link: Arc<Link>,
     mut stream: OwnedReadHalf,
-) {
+) -> Stream {
     let mut decoder = Decoder::new(Wire::Binary, driver.launcher.limits());
     let attend = attend_outbox(&driver, &link, link.control());
     let read = async {
@@ -79,6 +87,7 @@ pub(crate) async fn follow_control(
         ended = read => conclude(&driver, &link, ended),
         () = attend => {}
     }
+    Stream::Control
 }
 
 async fn attend_outbox(driver: &Driver, link: &Link, outbox: Option<&Outbox>) {
@@ -149,7 +158,7 @@ fn conclude(driver: &Driver, link: &Link, ended: Result<(), Offence>) {
         tracing::warn!(worker = &*link.name, "protocol violation: {offence}");
         let text = format!("protocol violation: {offence}");
         let generation = link.process.generation;
-        link.output.note(Stream::Log, LogLevel::Error, generation, None, text);
+        link.output.note(OutputStream::Log, LogLevel::Error, generation, None, text);
         driver.report(Event::ProtocolViolated { process: link.process });
     }
 }

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_core::Event;
 use ostler_proto::{Decoder, FromWorker};
@@ -14,7 +15,10 @@ use tokio::task::JoinSet;
 
 use crate::driver::Driver;
 use crate::link::Link;
-use crate::reader;
+use crate::reader::{self, Stream};
+
+/// A connection that has not said who it is by then is not the worker's.
+const WELCOME: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Rendezvous {
@@ -52,13 +56,19 @@ impl Rendezvous {
     /// Takes the data stream, and a control stream if one comes before or after it, until the
     /// data stream ends.
     pub async fn meet(self, driver: Arc<Driver>, link: Arc<Link>) {
-        let mut streams = JoinSet::new();
+        let mut streams: JoinSet<Stream> = JoinSet::new();
         let mut data_connected = false;
         loop {
             tokio::select! {
+                () = link.leash().is_cut() => break,
                 accepted = self.listener.accept() => {
                     let Ok((stream, _)) = accepted else { return };
-                    match self.welcome(&driver, &link, stream, &mut streams).await {
+                    let welcome = self.welcome(&driver, &link, stream, &mut streams);
+                    let welcomed = tokio::select! {
+                        () = link.leash().is_cut() => break,
+                        welcomed = tokio::time::timeout(WELCOME, welcome) => welcomed,
+                    };
+                    match welcomed.unwrap_or_else(|_| Err("it says nothing".to_owned())) {
                         Ok(is_data) => data_connected |= is_data,
                         Err(offence) => {
                             tracing::warn!(worker = &*link.name, "refused a connection: {offence}");
@@ -67,9 +77,15 @@ impl Rendezvous {
                         }
                     }
                 }
-                _ = streams.join_next(), if data_connected => return,
+                Some(Ok(ended)) = streams.join_next() => {
+                    if ended == Stream::Data || data_connected && link.needs_control() {
+                        return;
+                    }
+                }
             }
         }
+        // The process is gone: what it has said is read to its end.
+        while streams.join_next().await.is_some() {}
     }
 
     async fn welcome(
@@ -77,7 +93,7 @@ impl Rendezvous {
         driver: &Arc<Driver>,
         link: &Arc<Link>,
         stream: UnixStream,
-        streams: &mut JoinSet<()>,
+        streams: &mut JoinSet<Stream>,
     ) -> Result<bool, String> {
         let (mut read, write) = stream.into_split();
         let mut decoder = Decoder::opening(driver.launcher.limits());

@@ -84,7 +84,8 @@ pub(crate) async fn document(
 }
 
 fn calls_of(pool: &Pool) -> Map<String, Value> {
-    let calls = pool.functions().iter().map(|function| {
+    let functions = pool.functions();
+    let calls = functions.iter().map(|function| {
         let path = format!("/api/pools/{}/call/{}", encoded(pool.name()), encoded(&function.name));
         (path, call(pool.name(), function))
     });
@@ -243,6 +244,8 @@ fn add_common_problems(document: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use ostler_runtime::EventKind;
+
     use super::*;
 
     #[test]
@@ -285,5 +288,41 @@ mod tests {
         assert_eq!(post["summary"], "Says hello.");
         let given = &post["requestBody"]["content"]["application/json"]["schema"];
         assert_eq!(given["properties"]["name"]["type"], "string");
+    }
+
+    const DOCUMENT: &str = include_str!("../../../docs/http.md");
+
+    #[test]
+    fn the_document_names_every_route() {
+        for path in FIXED["paths"].as_object().unwrap().keys() {
+            assert!(DOCUMENT.contains(path.as_str()), "{path} is not in docs/http.md");
+        }
+    }
+
+    #[test]
+    fn every_code_that_a_call_can_end_in_is_documented() {
+        // What only leases and calls to one worker can end in has no route yet.
+        let elsewhere =
+            ["lease_not_found", "lease_timeout", "too_many_workers", "worker_not_serving"];
+        let kinds = [EventKind::RequestFailed, EventKind::RequestRejected];
+        let codes = kinds.iter().flat_map(|kind| kind.reasons());
+        for code in codes.filter(|code| !elsewhere.contains(code)) {
+            assert!(DOCUMENT.contains(&format!("`{code}`")), "{code} is not in docs/http.md");
+            let described = CALL_PROBLEMS.iter().any(|(_, codes)| codes.contains(code));
+            assert!(described || *code == "worker_not_found", "{code} is not described");
+        }
+    }
+
+    #[test]
+    fn the_document_and_the_description_agree_on_statuses() {
+        for (status, codes) in CALL_PROBLEMS {
+            for code in codes.split(", ") {
+                let row = |line: &&str| {
+                    line.starts_with(&format!("| {status} |"))
+                        && line.contains(&format!("`{code}`"))
+                };
+                assert!(DOCUMENT.lines().any(|line| row(&line)), "{status} {code}");
+            }
+        }
     }
 }

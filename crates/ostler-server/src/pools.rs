@@ -166,7 +166,8 @@ pub(crate) fn all(shared: &Shared) -> Vec<PoolBody> {
 }
 
 pub(crate) fn functions(pool: &Pool) -> Vec<FunctionBody> {
-    let bodies = pool.functions().iter().map(|function| FunctionBody {
+    let functions = pool.functions();
+    let bodies = functions.iter().map(|function| FunctionBody {
         name: function.name.clone(),
         doc: function.doc.clone(),
         streaming: function.streaming,

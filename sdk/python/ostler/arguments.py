@@ -3,43 +3,55 @@
 A JSON object is keyword arguments, an array positional ones, any other value
 the one argument, an empty body none. Raw bytes go to the parameter annotated
 as bytes, or to the only one. The signature is read once, here; per call there
-is a look at the keys and the types. What does not fit raises Unfit, which
-names it, before the function has begun.
+is a look at the keys and the types, and more only where a hint says more. What
+does not fit raises Unfit, which names it, before the function has begun.
 """
 
 import inspect
-import typing
 
 from .errors import Malformed, Unfit
 from .jsontext import SMALL, loads, scan
-from .schema import EMPTY, bytes_type, json_types, parameter_schema
+from .schema import EMPTY, bytes_type, hints_of, shape_of, with_default
+from .shapes import Misfit, shown_name
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-BINARY = (bytes, bytearray, memoryview)
+
+# A refusal names this many problems and counts the others.
+PROBLEMS = 20
 
 
 class Parameter:
     def __init__(self, spec, hint):
         self.name = spec.name
-        self.hint = hint
         self.kind = spec.kind
         self.required = spec.default is EMPTY
         self.default = spec.default
-        # The JSON types it accepts, or None for any.
-        self.types = json_types(hint, spec.default)
+        self.shape = shape_of(hint, spec.default)
+        # Types whose values need no further look, or None for all.
+        self.quick = self.shape.quick
+        # bytes, bytearray or memoryview if it is to be one.
+        self.binary = bytes_type(hint)
 
-    def accepts(self, value):
-        return self.types is None or type(value) in self.types
+    def fit(self, value, name=None):
+        """``value`` as the function gets it; Misfit says what is wrong with it."""
+        if self.quick is None or type(value) in self.quick:
+            return value
+        try:
+            return self.shape.fit(value)
+        except Misfit as misfit:
+            raise misfit.inside(name or self.name)
+        except RecursionError:
+            raise Misfit("is nested too deeply").inside(name or self.name) from None
 
-    def expected(self):
-        return getattr(self.hint, "__name__", None) or str(self.hint)
+    def schema(self):
+        announce = self.binary_schema if self.binary else self.shape.schema
+        return with_default(announce, self.shape, self.default)()
 
-
-def hints_of(fn):
-    try:
-        return typing.get_type_hints(fn)
-    except Exception:  # a hint that names what is not there yet is no hint
-        return {}
+    def binary_schema(self, within=()):
+        """A body of bytes, never JSON text; beside it there may be null."""
+        schema = {"type": "string", "format": "binary"}
+        null = self.shape.schema(within)
+        return schema if "not" in null else {"format": "binary", "anyOf": [schema, null]}
 
 
 class Parameters:
@@ -49,14 +61,12 @@ class Parameters:
         self.fn = fn
         hints = hints_of(fn)
         specs = inspect.signature(fn).parameters.values()
-        kinds = {spec.kind for spec in specs}
-        self.extra_positional = inspect.Parameter.VAR_POSITIONAL in kinds
-        self.extra_keyword = inspect.Parameter.VAR_KEYWORD in kinds
-        named = [
-            Parameter(spec, hints.get(spec.name, EMPTY))
-            for spec in specs
-            if spec.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        ]
+        named = [Parameter(spec, hints.get(spec.name, EMPTY)) for spec in specs]
+        # What *args and **kwargs say of each value that they take, or None.
+        extra = {p.kind: p for p in named}
+        self.extra_positional = extra.get(inspect.Parameter.VAR_POSITIONAL)
+        self.extra_keyword = extra.get(inspect.Parameter.VAR_KEYWORD)
+        named = [p for p in named if p not in (self.extra_positional, self.extra_keyword)]
         self.by_name = {p.name: p for p in named}
         self.positional = [p for p in named if p.kind in POSITIONAL]
         self.positional_only = [p for p in named if p.kind == POSITIONAL[0]]
@@ -70,18 +80,22 @@ class Parameters:
             return self.raw_caller()
         if len(self.by_name) == 1 == len(self.positional) and not self.open_ended():
             return self.one_argument_caller()
-        return self.general_caller()
+        if self.open_ended():
+            return lambda body: self.invoke(load_any(body) if body else {})
+        if all(p.shape.flat for p in self.by_name.values()):
+            return self.plain_caller()
+        return self.fitting_caller()
 
     def open_ended(self):
-        return self.extra_positional or self.extra_keyword or bool(self.positional_only)
+        return bool(self.extra_positional or self.extra_keyword or self.positional_only)
 
     def takes_only_bytes(self):
-        return len(self.by_name) == 1 and bytes_type(self.positional[:1]) is not None
+        return len(self.by_name) == 1 == len(self.positional) and bool(self.positional[0].binary)
 
     def one_argument_caller(self):
         fn = self.fn
         (parameter,) = self.positional
-        name, types = parameter.name, parameter.types
+        name, quick = parameter.name, parameter.quick
 
         def call(body):
             if not body:
@@ -96,25 +110,31 @@ class Parameters:
                 if len(value) != 1:
                     return self.invoke(value)
                 value = value[0]
-            if types is not None and type(value) not in types:
-                raise Unfit(self.mistyped(parameter, value))
+            if quick is not None and type(value) not in quick:
+                value = self.fit_only(parameter, value)
             return fn(value)
 
         return call
 
-    def general_caller(self):
+    def fit_only(self, parameter, value):
+        try:
+            return parameter.fit(value)
+        except Misfit as misfit:
+            raise self.unfit([misfit]) from None
+
+    def plain_caller(self):
+        """For hints that a look at the types settles."""
         fn, invoke = self.fn, self.invoke
-        simple = not self.open_ended()
-        expected = [(p.name, p.types, p.required) for p in self.by_name.values()]
+        expected = [(p.name, p.quick, p.required) for p in self.by_name.values()]
 
         def call(body):
             value = load_any(body) if body else {}
-            if not simple or type(value) is not dict:
+            if type(value) is not dict:
                 return invoke(value)
             fitting = 0
-            for name, types, required in expected:
+            for name, quick, required in expected:
                 if name in value:
-                    if types is None or type(value[name]) in types:
+                    if quick is None or type(value[name]) in quick:
                         fitting += 1
                 elif required:
                     return invoke(value)
@@ -123,12 +143,34 @@ class Parameters:
 
         return call
 
+    def fitting_caller(self):
+        """For hints that need a look inside, or make something of the value."""
+        fn, invoke = self.fn, self.invoke
+        expected = [(p.name, p.fit, p.required) for p in self.by_name.values()]
+
+        def call(body):
+            value = load_any(body) if body else {}
+            if type(value) is not dict:
+                return invoke(value)
+            fitted = {}
+            try:
+                for name, fit, required in expected:
+                    if name in value:
+                        fitted[name] = fit(value[name])
+                    elif required:
+                        return invoke(value)
+            except Misfit:
+                return invoke(value)
+            return fn(**fitted) if len(fitted) == len(value) else invoke(value)
+
+        return call
+
     def raw_caller(self):
         """The function itself where it can take the body as it is."""
         target = self.bytes_parameter()
         if target is None:
             return self.refuse_bytes
-        wanted = bytes_type([target]) or bytes
+        wanted = target.binary or bytes
         alone = len(self.by_name) == 1 and target.kind in POSITIONAL
         if alone and wanted is bytes and target.required:
             return self.fn
@@ -149,9 +191,9 @@ class Parameters:
 
     def bytes_parameter(self):
         """The one parameter that a raw body can be, if there is one."""
-        annotated = [p for p in self.by_name.values() if p.hint in BINARY]
+        annotated = [p for p in self.by_name.values() if p.binary]
         if len(annotated) != 1:
-            free = [p for p in self.by_name.values() if p.types is None]
+            free = [p for p in self.by_name.values() if p.shape.open]
             annotated = free if len(self.by_name) == 1 else []
         if not annotated or self.required - {annotated[0].name}:
             return None
@@ -160,7 +202,7 @@ class Parameters:
     def keeps_bytearray(self):
         """A large body may stay in the buffer that it was read into."""
         target = self.bytes_parameter()
-        return target is None or target.hint in (bytearray, memoryview)
+        return target is None or target.binary in (bytearray, memoryview)
 
     def refuse_bytes(self, _body):
         raise Unfit(f"{self.fn.__name__} takes JSON arguments, not a raw body")
@@ -177,46 +219,68 @@ class Parameters:
     def from_object(self, given):
         problems = [f"{name} is required" for name in sorted(self.required - given.keys())]
         if not self.extra_keyword:
-            problems += [f"{name} is unknown" for name in sorted(given.keys() - self.names)]
-        for name in self.by_name.keys() & given.keys():
-            if not self.by_name[name].accepts(given[name]):
-                problems.append(self.mistyped(self.by_name[name], given[name]))
+            problems += [f"{shown_name(name)} is unknown" for name in sorted(given.keys() - self.names)]
+        kwargs = {}
+        for name, value in given.items():
+            parameter = self.by_name.get(name, self.extra_keyword)
+            if parameter is not None:
+                kwargs[name] = self.fit_or_note(parameter, value, shown_name(name), problems)
         self.raise_if(problems)
-        kwargs = dict(given)
-        args = []
-        for parameter in self.positional_only:
-            if parameter.name not in kwargs:
-                break
-            args.append(kwargs.pop(parameter.name))
-        return args, kwargs
+        return self.positional_only_from(kwargs), kwargs
+
+    def positional_only_from(self, kwargs):
+        """The values of those that Python takes by position only, out of ``kwargs``."""
+        named = [i for i, p in enumerate(self.positional_only) if p.name in kwargs]
+        wanted = self.positional_only[: named[-1] + 1 if named else 0]
+        return [kwargs.pop(p.name, p.default) for p in wanted]
 
     def from_array(self, given):
         problems = []
-        if len(given) > len(self.positional) and not self.extra_positional:
-            problems.append(f"takes {len(self.positional)} positional arguments, got {len(given)}")
-        for parameter, value in zip(self.positional, given):
-            if not parameter.accepts(value):
-                problems.append(self.mistyped(parameter, value))
+        count = len(self.positional)
+        if len(given) > count and not self.extra_positional:
+            problems.append(f"takes {count} positional arguments, got {len(given)}")
+        args = [self.fit_or_note(p, v, p.name, problems) for p, v in zip(self.positional, given)]
+        if self.extra_positional:
+            more, name = self.extra_positional, self.extra_positional.name
+            for i, value in enumerate(given[count:]):
+                args.append(self.fit_or_note(more, value, f"{name}[{i}]", problems))
         filled = {p.name for p in self.positional[: len(given)]}
         problems += [f"{name} is required" for name in sorted(self.required - filled)]
         self.raise_if(problems)
-        return given
+        return args
+
+    def fit_or_note(self, parameter, value, name, problems):
+        try:
+            return parameter.fit(value, name)
+        except Misfit as misfit:
+            problems.append(misfit)
 
     def raise_if(self, problems):
         if problems:
-            raise Unfit(f"{self.fn.__name__}: " + "; ".join(problems))
+            raise self.unfit(problems)
 
-    def mistyped(self, parameter, value):
-        return f"{parameter.name} must be {parameter.expected()}, not {type(value).__name__}"
+    def unfit(self, problems):
+        more = len(problems) - PROBLEMS
+        told = "; ".join(map(str, problems[:PROBLEMS]))
+        return Unfit(f"{self.fn.__name__}: {told}" + (f"; and {more} more" if more > 0 else ""))
 
     def schema(self):
-        properties = {p.name: parameter_schema(p) for p in self.by_name.values()}
-        return {
+        """Of the object of keyword arguments. An array fills the properties in
+        their order, unless ``x-ostler-positional`` names those that it fills;
+        ``x-ostler-rest`` is the schema of each item after them."""
+        named = self.by_name.values()
+        more = self.extra_keyword.shape.schema() if self.extra_keyword else False
+        schema = {
             "type": "object",
-            "properties": properties,
-            "required": [p.name for p in self.by_name.values() if p.required],
-            "additionalProperties": self.extra_keyword,
+            "properties": {p.name: p.schema() for p in named},
+            "required": [p.name for p in named if p.required],
+            "additionalProperties": True if more == {} else more,
         }
+        if self.extra_positional or len(self.positional) < len(named):
+            schema["x-ostler-positional"] = [p.name for p in self.positional]
+        if self.extra_positional:
+            schema["x-ostler-rest"] = self.extra_positional.shape.schema()
+        return schema
 
 
 def load_any(body):

@@ -7,10 +7,7 @@ use ostler_proto::LogLevel;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-use super::{Output, Stream};
-
-/// A longer line is cut into pieces.
-const LINE_MAX: usize = 8 << 10;
+use super::{LINE_MAX, Output, Stream};
 
 /// Reads one pipe until everybody who could write to it is gone, or the task is aborted.
 /// `current` says which request the process works on.

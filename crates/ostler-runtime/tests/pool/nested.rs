@@ -1,6 +1,8 @@
 //! Calls inside calls under other conditions: side by side in one process, over the plain wire,
 //! with bytes, on a lease, and while the pools around them come to their end.
 
+use std::time::Duration;
+
 use ostler_runtime::core::Settings;
 use ostler_runtime::{
     Body, Call, Directory, Encoding, Failure, LeaseRequest, Pool, PoolSpec, ProcessSettings,
@@ -156,6 +158,12 @@ async fn a_worker_of_lines_calls_too() {
     let answered = end(send_off(&pools.0, "any", json!(["nowhere", "echo", null]))).await;
     let told: Value = serde_json::from_slice(&answered.expect("it answers").body.bytes).unwrap();
     assert_eq!(told["code"], "pool_not_found", "{told}");
+    // It names no deadline, so the one of its request is all there is.
+    let timeout = Some(Duration::from_secs(20));
+    let arguments = json!(["called", "remaining", null]).to_string();
+    let answered = end(pools.0.call(Call { timeout, ..call("any", &arguments) })).await;
+    let left: f64 = text(&answered.expect("it is in time").body).parse().expect("seconds");
+    assert!(left <= 20.0, "{left} s");
     stop_both(pools).await;
 }
 

@@ -11,7 +11,8 @@ for line in lines:
     message = json.loads(line)
     if message["type"] == "query":
         id, (pool, function, payload) = message["requestId"], message["payload"]
-        send(type="call", callId="7", pool=pool, function=function, payload=payload, requestId=id)
+        arguments = {} if payload is None else {"payload": payload}
+        send(type="call", callId="7", pool=pool, function=function, requestId=id, **arguments)
         answer = json.loads(lines.readline())
         assert answer["type"] == "call_result" and answer["callId"] == "7", answer
         send(type="complete", requestId=id, result=answer.get("result", answer.get("error")))

@@ -172,8 +172,10 @@ fn still_starting(pool: &Pool, patience: Duration) -> String {
 }
 
 fn functions(pool: &Pool) -> Vec<Function> {
-    let functions = pool.functions().iter().cloned();
+    let functions = pool.functions();
     functions
+        .iter()
+        .cloned()
         .map(|function| Function {
             name: function.name,
             streaming: function.streaming,
