@@ -378,10 +378,11 @@ impl Pool {
             let reply = Reply::Done { worker: id, status: worker.status };
             cx.push(Command::Reply { order, reply });
         }
-        if unplanned {
-            self.counters.restarts_unplanned += 1;
-        } else {
-            self.counters.restarts_planned += 1;
+        // Nothing follows what ends in a shutdown.
+        match (self.stage, unplanned) {
+            (Stage::Open, true) => self.counters.restarts_unplanned += 1,
+            (Stage::Open, false) => self.counters.restarts_planned += 1,
+            _ => {}
         }
         let worker = &self.workers[&id];
         match worker.status {

@@ -23,6 +23,10 @@ use crate::running::Call;
 const HOST: &str = "host";
 /// Kept for operations on sessions and jobs.
 const OWN: &str = "ostler";
+/// Deadlines that differ by less are the same.
+const ROUNDING: Duration = Duration::from_millis(2);
+/// How long the end of a request may lag behind its deadline.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// Requests that may wait for one another in a row.
 const DEPTH_MAX: usize = 16;
 
@@ -127,7 +131,14 @@ async fn answer(driver: &Arc<Driver>, link: &Link, call: &WorkerCall) -> Result<
         }
     };
     tokio::select! {
-        result = called => result,
+        result = called => {
+            let late = matches!(&result, Err(Denied::Call(CallError::Failed(Failure::TimedOut { .. }))));
+            if late && parent.is_some_and(|parent| parent.deadline <= deadline) {
+                // The request that waits is out of time too: its own end says so better.
+                drop(tokio::time::timeout(LAST_MOMENT, leash.is_cut()).await);
+            }
+            result
+        }
         () = leash.is_cut() => Err(cancelled().into()),
     }
 }
@@ -141,7 +152,9 @@ fn deadline(driver: &Driver, call: &WorkerCall, parent: Option<&Exchange>) -> Ti
     let asked = call.deadline_ms.map(|ms| Duration::from_millis(u64::from(ms.get())));
     let after = |span| driver.clock.now().after(span);
     match (asked.map(after), parent) {
-        (Some(asked), Some(parent)) => parent.deadline.min(asked),
+        // What it knows of its own deadline is cut to milliseconds.
+        (Some(asked), Some(parent)) if asked.after(ROUNDING) < parent.deadline => asked,
+        (Some(_), Some(parent)) => parent.deadline,
         (Some(asked), None) => asked,
         (None, Some(parent)) => parent.deadline,
         (None, None) => after(driver.request_timeout),

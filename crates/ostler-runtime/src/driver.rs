@@ -45,7 +45,8 @@ pub(crate) struct Driver {
     /// The next deadline came nearer.
     rearm: Notify,
     pub readiness: watch::Sender<Readiness>,
-    tasks: Mutex<JoinSet<()>>,
+    /// None once nothing is to run any more.
+    tasks: Mutex<Option<JoinSet<()>>>,
     /// Where they run, whoever gives the occasion.
     runtime: Handle,
     me: Weak<Driver>,
@@ -140,7 +141,7 @@ impl Driver {
             }),
             rearm: Notify::new(),
             readiness: watch::Sender::default(),
-            tasks: Mutex::default(),
+            tasks: Mutex::new(Some(JoinSet::new())),
             runtime: Handle::current(),
             me: me.clone(),
         })
@@ -494,15 +495,18 @@ impl Driver {
     /// Runs a task that ends with the pool at the latest.
     pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().expect("no code panics here");
+        let Some(tasks) = tasks.as_mut() else { return };
         while tasks.try_join_next().is_some() {}
         tasks.spawn_on(task, &self.runtime);
     }
 
     /// Nothing runs on behalf of this pool any more, and nobody waits for it.
     pub fn abort(&self) {
+        self.lock().closed = true;
+        // Dropping them ends them; what they hold may itself have something to report.
+        let tasks = self.tasks.lock().expect("no code panics here").take();
+        drop(tasks);
         let mut inner = self.lock();
-        inner.closed = true;
-        self.tasks.lock().expect("no code panics here").abort_all();
         inner.orders.clear();
         inner.leases.clear();
         let waiting: Vec<RequestId> = inner.exchanges.keys().copied().collect();

@@ -73,11 +73,15 @@ async fn what_a_worker_wrote_outlives_it() {
 async fn no_more_is_kept_than_was_asked_for() {
     let output = OutputSettings { kept_bytes: 1_000, ..OutputSettings::default() };
     let processes = ProcessSettings { output, ..ProcessSettings::default() };
-    let spec = spec(program("floods-stderr.sh").await, brisk(1));
+    let spec = spec(functions("talks.py"), brisk(1));
     let pool = start(ostler_runtime::PoolSpec { processes, ..spec }).await;
-    assert_eq!(ask(&pool, "vice", "").await, r#""dry""#);
-    let kept: usize = pool.info().workers[0].last_lines(usize::MAX).iter().map(String::len).sum();
-    assert!(kept <= 1_000, "{kept} bytes");
+    end(pool.call(call("chatter", "[1000]"))).await.expect("it ends");
+    let last = line(&pool, "test-1", "line 999 of many").await;
+    assert_eq!(last.number, 1_001, "all were counted");
+    let kept = pool.info().workers[0].last_lines(usize::MAX);
+    let bytes: usize = kept.iter().map(String::len).sum();
+    assert!(bytes <= 1_000 && kept.len() > 10, "{} lines, {bytes} bytes", kept.len());
+    assert_eq!(pool.info().workers[0].last_lines(2), ["line 998 of many", "line 999 of many"]);
     stop(pool).await;
 }
 

@@ -19,6 +19,12 @@ def say(line: str):
 
 
 @ostler.function
+def chatter(n: int):
+    for i in range(n):
+        print(f"line {i} of many", flush=True)
+
+
+@ostler.function
 def die():
     print("farewell", flush=True)
     os._exit(1)
