@@ -1,8 +1,27 @@
 """Functions of every kind that a description has to tell apart. None of them raises."""
 
+import dataclasses
+import enum
 import typing
 
 import ostler
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Label(typing.TypedDict):
+    text: str
+    colour: typing.Optional[Colour]
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float = 0.0
+    labels: typing.List[Label] = dataclasses.field(default_factory=list)
 
 
 @ostler.function
@@ -62,3 +81,32 @@ def reverse(data: bytes) -> bytes:
 def measure(data: bytes, unit: str = "byte") -> str:
     """Bytes, and something beside them."""
     return f"{len(data)} {unit}"
+
+
+@ostler.function
+def choose(mode: typing.Literal["fast", "safe", 3, None], colour: Colour = Colour.RED) -> str:
+    """Some values and no others."""
+    return colour.name
+
+
+@ostler.function
+def gather(
+    numbers: typing.List[int],
+    table: typing.Dict[str, typing.List[bool]],
+    by_number: typing.Dict[int, str],
+    pair: typing.Tuple[int, typing.Optional[str]] = (0, None),
+) -> int:
+    """Values inside of values."""
+    return len(numbers) + len(table) + len(by_number) + len(pair)
+
+
+@ostler.function
+def outline(points: typing.List[Point], closed: bool = None) -> float:
+    """Objects with fields of their own."""
+    return float(sum(len(point.labels) for point in points))
+
+
+@ostler.function
+def either(value: typing.Union[int, typing.List[str], Point, Colour]) -> str:
+    """One of several."""
+    return type(value).__name__

@@ -22,6 +22,12 @@ struct Announced {
     required: Vec<String>,
     #[serde(default = "anything", rename = "additionalProperties")]
     others: Value,
+    /// Those that an array fills, if not all.
+    #[serde(rename = "x-ostler-positional")]
+    positional: Option<Vec<String>>,
+    /// What an array may go on with after them.
+    #[serde(rename = "x-ostler-rest")]
+    rest: Option<Value>,
 }
 
 fn anything() -> Value {
@@ -109,49 +115,77 @@ impl Announced {
     fn json(&self) -> Value {
         let spoken = self.properties.0.iter().filter(|(_, schema)| !is_bytes(schema));
         let properties: Map<String, Value> = spoken.cloned().collect();
-        let places = self.places();
-        let least = self.least();
         let mut schema = json!({
             "type": ["object"],
             "properties": properties,
             "required": self.required,
             "additionalProperties": self.others,
         });
-        if least <= places.len() {
-            add_array(&mut schema, &places, least);
-        }
-        let one = places.first().filter(|_| least <= 1).and_then(scalar);
-        match one {
+        let Some(array) = self.array() else { return schema };
+        array.add_to(&mut schema);
+        match array.alone() {
             None => schema,
             Some(one) => either(schema, one),
         }
     }
 
-    /// The parameters that an array can fill, in their order, under their names.
-    fn places(&self) -> Vec<Value> {
-        let places = self.properties.0.iter().take_while(|(_, schema)| !is_bytes(schema));
-        let titled = places.map(|(name, schema)| {
-            let mut place = schema.clone();
-            place["title"] = name.as_str().into();
-            place
-        });
-        titled.collect()
-    }
-
-    /// How many of them it must fill.
-    fn least(&self) -> usize {
-        let last = self.properties.0.iter().rposition(|(name, _)| self.requires(name));
-        last.map_or(0, |last| last + 1)
+    /// `None`: something is required that no array can fill.
+    fn array(&self) -> Option<Array> {
+        let named = self.positional.as_ref();
+        let fills = |name: &str| named.is_none_or(|named| named.iter().any(|known| known == name));
+        let parameters = self.properties.0.iter().filter(|(name, _)| fills(name));
+        let places: Vec<Value> = parameters
+            .clone()
+            .take_while(|(_, schema)| !is_bytes(schema))
+            .map(|(name, schema)| titled(name, schema))
+            .collect();
+        let required = self.properties.0.iter().filter(|(name, _)| self.requires(name));
+        let reached = parameters.clone().take(places.len());
+        if required.clone().any(|(name, _)| !reached.clone().any(|(known, _)| known == name)) {
+            return None;
+        }
+        let last = parameters.clone().rposition(|(name, _)| self.requires(name));
+        let whole = places.len() == parameters.count();
+        let rest = self.rest.clone().filter(|_| whole);
+        Some(Array { places, least: last.map_or(0, |last| last + 1), rest })
     }
 }
 
-fn add_array(schema: &mut Value, places: &[Value], least: usize) {
-    schema["type"] = json!(["object", "array"]);
-    schema["minItems"] = least.into();
-    schema["maxItems"] = places.len().into();
-    if !places.is_empty() {
-        schema["prefixItems"] = json!(places);
+/// An array of positional arguments.
+struct Array {
+    /// What it fills, in order.
+    places: Vec<Value>,
+    /// How many of them it must fill.
+    least: usize,
+    /// What may follow, any number of times.
+    rest: Option<Value>,
+}
+
+impl Array {
+    fn add_to(&self, schema: &mut Value) {
+        schema["type"] = json!(["object", "array"]);
+        schema["minItems"] = self.least.into();
+        if !self.places.is_empty() {
+            schema["prefixItems"] = json!(self.places);
+        }
+        match &self.rest {
+            Some(rest) => schema["items"] = rest.clone(),
+            None => schema["maxItems"] = self.places.len().into(),
+        }
     }
+
+    /// What one value alone may be, which is neither an array nor an object.
+    fn alone(&self) -> Option<Value> {
+        let first = self.places.first().or(self.rest.as_ref());
+        first.filter(|_| self.least <= 1).and_then(scalar)
+    }
+}
+
+/// A parameter under its name.
+fn titled(name: &str, schema: &Value) -> Value {
+    let mut place = schema.clone();
+    place["title"] = name.into();
+    place
 }
 
 /// `one` beside the other forms; as one more type where it is nothing but that.
@@ -231,6 +265,31 @@ mod tests {
         assert_eq!(json_of(&list)["type"], json!(["object", "array"]), "it is in an array");
         let two = body(r#"{"a":{"type":"string"},"b":{}}"#, json!(["a", "b"]));
         assert_eq!(json_of(&two)["type"], json!(["object", "array"]), "there are two");
+    }
+
+    fn json_with(more: &str) -> Value {
+        let schema = format!(
+            r#"{{"properties":{{"a":{{"type":"integer"}},"b":{{"type":"string"}}}},{more}}}"#
+        );
+        json_of(&request_body(Some(&schema))).clone()
+    }
+
+    #[test]
+    fn an_array_fills_those_that_have_a_place() {
+        let keyword = json_with(r#""required":["a"],"x-ostler-positional":["a"]"#);
+        assert_eq!((&keyword["minItems"], &keyword["maxItems"]), (&1.into(), &1.into()));
+        assert_eq!(keyword["type"], json!(["object", "array", "integer"]));
+        let needed = json_with(r#""required":["a","b"],"x-ostler-positional":["a"]"#);
+        assert_eq!(needed["type"], json!(["object"]), "b can only be named");
+    }
+
+    #[test]
+    fn an_array_may_go_on_where_the_function_does() {
+        let rest = r#""x-ostler-rest":{"type":"integer"}"#;
+        let open = json_with(&format!(r#""x-ostler-positional":["a"],{rest}"#));
+        assert_eq!((&open["items"], open.get("maxItems")), (&json!({ "type": "integer" }), None));
+        let only = json_with(&format!(r#""x-ostler-positional":[],{rest}"#));
+        assert_eq!(only["type"], json!(["object", "array", "integer"]));
     }
 
     #[test]

@@ -219,7 +219,8 @@ class Parameters:
     def from_object(self, given):
         problems = [f"{name} is required" for name in sorted(self.required - given.keys())]
         if not self.extra_keyword:
-            problems += [f"{shown_name(name)} is unknown" for name in sorted(given.keys() - self.names)]
+            unknown = sorted(given.keys() - self.names)
+            problems += [f"{shown_name(name)} is unknown" for name in unknown]
         kwargs = {}
         for name, value in given.items():
             parameter = self.by_name.get(name, self.extra_keyword)

@@ -63,7 +63,8 @@ class Record(Shape):
 
 
 def is_typed_dict(hint):
-    return issubclass(hint, dict) and hasattr(hint, "__total__") and hasattr(hint, "__required_keys__")
+    marks = ("__total__", "__required_keys__")
+    return issubclass(hint, dict) and all(hasattr(hint, mark) for mark in marks)
 
 
 def maker(cls):

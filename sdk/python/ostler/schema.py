@@ -49,7 +49,12 @@ _PLAIN = {
 }
 _SEQUENCES = (list, collections.abc.Sequence, collections.abc.MutableSequence)
 _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
-_SETS = {set: set, frozenset: frozenset, collections.abc.Set: frozenset, collections.abc.MutableSet: set}
+_SETS = {
+    set: set,
+    frozenset: frozenset,
+    collections.abc.Set: frozenset,
+    collections.abc.MutableSet: set,
+}
 _HASHABLE = frozenset((int, float, str, bool, NONE))
 # They say something of a field, not of its values.
 _WRAPPERS = ("Annotated", "Final", "NotRequired", "ReadOnly", "Required")
@@ -98,7 +103,7 @@ def bytes_type(hint):
 
 
 def shape_of(hint, default=EMPTY, known=None):
-    """``known`` are the classes and aliases that ``hint`` was found inside of."""
+    """``known`` has the shapes of the classes and aliases met on the way to ``hint``."""
     try:
         shape = _shape(hint, {} if known is None else known)
     except Exception:  # hints are objects of anyone's making
@@ -176,9 +181,14 @@ def _tuple(hint, members, shapes):
         return Items(shapes[0], tuple)
     if hint is tuple or hint is typing.Tuple:
         return Items(ANYTHING, tuple)
-    if any(getattr(one, "__unpacked__", False) or _name(typing.get_origin(one)) == "Unpack" for one in members):
+    if any(map(_is_unpacked, members)):
         return ANYTHING
     return Places([] if members == ((),) else shapes)
+
+
+def _is_unpacked(member):
+    """As in ``tuple[int, *rest]``, which says nothing of its length."""
+    return getattr(member, "__unpacked__", False) or _name(typing.get_origin(member)) == "Unpack"
 
 
 def _class(cls, known):
@@ -234,7 +244,8 @@ def _dataclass(cls, known):
         default = EMPTY if field.default is dataclasses.MISSING else field.default
         shape = shape_of(hints.get(field.name, EMPTY), default, known)
         required = default is EMPTY and field.default_factory is dataclasses.MISSING
-        record.fields[field.name] = Field(shape, required, with_default(shape.schema, shape, default))
+        announce = with_default(shape.schema, shape, default)
+        record.fields[field.name] = Field(shape, required, announce)
     return record
 
 
@@ -244,7 +255,7 @@ def with_default(schema, shape, default):
         return schema
     try:
         value = loads(dumps(default))
-    except (Unencodable, ValueError):
+    except Exception:  # a default may be any object
         return schema
     if not fits(shape, value):
         return schema

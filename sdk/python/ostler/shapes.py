@@ -36,8 +36,9 @@ def kind_of(value):
 def shown(value):
     """A scalar as JSON, of anything else its type."""
     if isinstance(value, (bool, int, float, str)):
+        value = value[:SHOWN] if isinstance(value, str) else value
         try:
-            text = json.dumps(value[:SHOWN] if isinstance(value, str) else value, ensure_ascii=False)
+            text = json.dumps(value, ensure_ascii=False)
         except ValueError:  # more digits than Python likes to write
             return "a huge number"
         return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"

@@ -33,6 +33,10 @@ def is_kind(name, value):
     return isinstance(value, KINDS[name])
 
 
+def matches(pattern, text):
+    return re.search(pattern.replace("$", r"\Z"), text) is not None
+
+
 def valid(schema, value):
     if schema is True or schema is False:
         return schema
@@ -44,7 +48,7 @@ def valid(schema, value):
         and ("enum" not in schema or any(same(value, one) for one in schema["enum"]))
         and ("anyOf" not in schema or any(valid(one, value) for one in schema["anyOf"]))
         and ("not" not in schema or not valid(schema["not"], value))
-        and (not isinstance(value, str) or re.search(schema.get("pattern", "").replace("$", r"\Z"), value) is not None)
+        and (not isinstance(value, str) or matches(schema.get("pattern", ""), value))
         and (not isinstance(value, list) or valid_items(schema, value))
         and (not isinstance(value, dict) or valid_members(schema, value))
     )

@@ -184,6 +184,7 @@ class Given(unittest.TestCase):
         self.assertEqual(given(int, 10**40), 10**40)
         self.assertIs(type(given(float, 1)), int)
         self.assertIs(type(given(Union[int, float], 1.0)), float)
+        self.assertIs(type(given(Union[int, float, List[int]], 1.0)), float)
         self.assertIs(type(given(Union[int, str], 1.0)), int)
 
     def test_the_first_member_of_a_union_that_fits_is_taken(self):
@@ -213,6 +214,7 @@ class Given(unittest.TestCase):
         with self.assertRaises(Unfit):
             call(fn, {"data": "x"})
         self.assertEqual(announced(fn, "data")["format"], "binary")
+        self.assertEqual(announced(taking(Union[str, bytes])), {"type": "string"})
         self.assertEqual(Parameters(alone).raw_caller()(b"x"), bytearray(b"x"))
         self.assertIsNone(Parameters(alone).raw_caller()(b""))
 
@@ -265,6 +267,19 @@ class Hints(unittest.TestCase):
         with self.assertRaisesRegex(Unfit, r"given\.children\[0\]\.children\[0\]\.name must be str"):
             given(Tree, tree)
 
+    def test_announcements_end_where_records_do_not(self):
+        inner = Point
+        for _ in range(20):
+            inner = dataclasses.make_dataclass("Outer", [("a", inner), ("b", inner)])
+        schema, value, depth = announced(taking(inner)), {"x": "1"}, 0
+        while "properties" in schema:
+            schema, depth = schema["properties"]["a"], depth + 1
+        self.assertEqual((schema, depth), ({"type": "object"}, 8))
+        for _ in range(20):
+            value = {"a": value}
+        with self.assertRaisesRegex(Unfit, r"given(\.a){20}\.x must be int"):
+            given(inner, value)
+
     def test_too_deep_a_value_is_refused(self):
         limit, deep = sys.getrecursionlimit(), {"name": "x"}
         for _ in range(limit // 4):
@@ -278,12 +293,20 @@ class Hints(unittest.TestCase):
         self.assertEqual((schema["required"], list(schema["properties"])), (["a"], ["a", "b"]))
         self.assertEqual(given(Loose, {"a": 1}), {"a": 1})
 
+    @unittest.skipIf(sys.version_info < (3, 11), "typing has no Unpack")
+    def test_a_tuple_of_unknown_length_is_anything(self):
+        hint = Tuple[int, typing.Unpack[Tuple[str, ...]]]
+        self.assertEqual(announced(taking(hint)), {})
+        self.assertEqual(given(hint, [1, "a", "b"]), [1, "a", "b"])
+
     @unittest.skipIf(sys.version_info < (3, 12), "there is no type statement")
     def test_aliases_are_what_they_stand_for(self):
         names = {}
         exec("type Ids = list[int]\ntype Json = dict[str, Json] | int", names)
         self.assertEqual(announced(taking(names["Ids"])), {"type": "array", "items": {"type": "integer"}})
         self.assertEqual(given(names["Json"], {"a": {"b": 1}}), {"a": {"b": 1}})
+        either = [{"type": "object"}, {"type": "integer"}]
+        self.assertEqual(announced(taking(names["Json"]))["anyOf"], either)
 
     def test_signatures_say_which_parameters_an_array_fills(self):
         def fn(a, /, b=1, *rest: int, c=2, **more: str):
