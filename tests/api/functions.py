@@ -110,3 +110,15 @@ def outline(points: typing.List[Point], closed: bool = None) -> float:
 def either(value: typing.Union[int, typing.List[str], Point, Colour]) -> str:
     """One of several."""
     return type(value).__name__
+
+
+@ostler.function
+def named(first: int, *, second: str = "") -> str:
+    """One by its place or its name, one by its name only."""
+    return second
+
+
+@ostler.function
+def total(first: int, *more: int) -> int:
+    """As many as there are."""
+    return first + sum(more)

@@ -132,22 +132,21 @@ impl Announced {
     /// `None`: something is required that no array can fill.
     fn array(&self) -> Option<Array> {
         let named = self.positional.as_ref();
-        let fills = |name: &str| named.is_none_or(|named| named.iter().any(|known| known == name));
-        let parameters = self.properties.0.iter().filter(|(name, _)| fills(name));
-        let places: Vec<Value> = parameters
-            .clone()
-            .take_while(|(_, schema)| !is_bytes(schema))
-            .map(|(name, schema)| titled(name, schema))
-            .collect();
-        let required = self.properties.0.iter().filter(|(name, _)| self.requires(name));
-        let reached = parameters.clone().take(places.len());
-        if required.clone().any(|(name, _)| !reached.clone().any(|(known, _)| known == name)) {
+        let fills = |name: &String| named.is_none_or(|named| named.contains(name));
+        let all: Vec<_> = self.properties.0.iter().filter(|(name, _)| fills(name)).collect();
+        // Bytes have no form in an array: it ends before them.
+        let end = all.iter().position(|(_, schema)| is_bytes(schema)).unwrap_or(all.len());
+        let (within, beyond) = all.split_at(end);
+        let required = within.iter().filter(|(name, _)| self.requires(name)).count();
+        if required < self.required.len() {
             return None;
         }
-        let last = parameters.clone().rposition(|(name, _)| self.requires(name));
-        let whole = places.len() == parameters.count();
-        let rest = self.rest.clone().filter(|_| whole);
-        Some(Array { places, least: last.map_or(0, |last| last + 1), rest })
+        let last = within.iter().rposition(|(name, _)| self.requires(name));
+        Some(Array {
+            places: within.iter().map(|(name, schema)| titled(name, schema)).collect(),
+            least: last.map_or(0, |last| last + 1),
+            rest: self.rest.clone().filter(|_| beyond.is_empty()),
+        })
     }
 }
 
@@ -184,7 +183,9 @@ impl Array {
 /// A parameter under its name.
 fn titled(name: &str, schema: &Value) -> Value {
     let mut place = schema.clone();
-    place["title"] = name.into();
+    if let Some(members) = place.as_object_mut() {
+        members.insert("title".to_owned(), name.into());
+    }
     place
 }
 
@@ -309,6 +310,12 @@ mod tests {
         assert_eq!(json_of(&optional)["maxItems"], 0, "an array would begin with them");
         let more = body(bytes, json!(["data", "unit"]));
         assert_eq!(more["content"], json!({}), "no body could carry both");
+    }
+
+    #[test]
+    fn a_schema_that_is_no_object_is_one_all_the_same() {
+        let body = body(r#"{"a":true,"b":false}"#, json!(["a"]));
+        assert_eq!(json_of(&body)["prefixItems"], json!([true, false]));
     }
 
     #[test]

@@ -213,7 +213,9 @@ class Given(unittest.TestCase):
         self.assertIsNone(call(fn, {"data": None, "size": 1}))
         with self.assertRaises(Unfit):
             call(fn, {"data": "x"})
-        self.assertEqual(announced(fn, "data")["format"], "binary")
+        either = [{"type": "string", "format": "binary"}, {"type": "null"}]
+        schema = {"format": "binary", "anyOf": either, "default": None}
+        self.assertEqual(announced(fn, "data"), schema)
         self.assertEqual(announced(taking(Union[str, bytes])), {"type": "string"})
         self.assertEqual(Parameters(alone).raw_caller()(b"x"), bytearray(b"x"))
         self.assertIsNone(Parameters(alone).raw_caller()(b""))
