@@ -1,5 +1,7 @@
 //! Real pools of real processes.
 
+#[path = "pool/bounds.rs"]
+mod bounds;
 #[path = "pool/callbacks.rs"]
 mod callbacks;
 #[path = "pool/calls.rs"]
@@ -10,6 +12,8 @@ mod checkups;
 mod crashes;
 #[path = "pool/embedding.rs"]
 mod embedding;
+#[path = "pool/ends.rs"]
+mod ends;
 #[path = "pool/health.rs"]
 mod health;
 #[path = "pool/leases.rs"]
@@ -28,6 +32,8 @@ mod profiles;
 mod races;
 #[path = "pool/recovery.rs"]
 mod recovery;
+#[path = "pool/relearning.rs"]
+mod relearning;
 #[path = "pool/replay.rs"]
 mod replay;
 #[path = "pool/requests.rs"]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use ostler_runtime::{RequestInfo, RequestState};
+use ostler_runtime::{Pool, RequestInfo, RequestState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -199,8 +199,7 @@ pub(crate) async fn one(
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<RequestDetail>, Problem> {
-    let found = shared.pools.iter().find_map(|pool| Some((pool, pool.request(&id)?)));
-    let (pool, info) = found.ok_or_else(|| not_found(&id))?;
+    let (pool, info) = find(&shared, &id)?;
     Ok(ok(RequestDetail::of(pool.name(), &info)))
 }
 
@@ -217,14 +216,23 @@ pub(crate) async fn cancel(
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<CancelBody>, Problem> {
-    let found = shared.pools.iter().find_map(|pool| Some((pool, pool.cancel(&id)?)));
-    let (pool, cancelled) = found.ok_or_else(|| not_found(&id))?;
-    let state = pool.request(&id).map_or("", |info| info.record.state.name());
+    let (pool, info) = find(&shared, &id)?;
+    let cancelled = pool.cancel(&id) == Some(true);
+    let state = pool.request(&id).unwrap_or(info).record.state.name();
     if cancelled {
         return Ok(Answer(StatusCode::ACCEPTED, CancelBody { id, state }));
     }
     let detail = format!("request `{id}` has ended: {state}");
     Err(Problem::new(StatusCode::CONFLICT, "request_ended", detail).with("state", state))
+}
+
+/// Callers choose ids, and two pools may know the same one: whoever is still alive is meant, else
+/// the last to have come.
+fn find<'a>(shared: &'a Shared, id: &str) -> Result<(&'a Pool, RequestInfo), Problem> {
+    let known = shared.pools.iter().filter_map(|pool| Some((pool, pool.request(id)?)));
+    let meant =
+        known.max_by_key(|(_, info)| (!info.record.state.ended(), info.times.first().copied()));
+    meant.ok_or_else(|| not_found(id))
 }
 
 fn not_found(id: &str) -> Problem {

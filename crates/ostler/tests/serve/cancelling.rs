@@ -161,3 +161,15 @@ fn a_queued_call_whose_client_leaves_runs_all_the_same_where_the_pool_says_so() 
     until("it is done", || request_of(&server, "waits")["state"] == "COMPLETE");
     assert_eq!(server.site.lines("begun"), ["held", "waits"]);
 }
+
+#[test]
+fn of_two_requests_under_one_id_the_one_that_lives_is_cancelled() {
+    let pools = "[pools.other]\npython = \"work.py\"\nsize = 1\n[pools.work]\npython = \"work.py\"\nsize = 1\n";
+    let server = Site::with_pools(pools).serve();
+    let same = |path: &str, body: &str| post(path, body).header("Ostler-Request-Id", "same");
+    assert_eq!(server.ask(&same("/api/pools/other/call/greet", "")).status, 200);
+    let mut held = held(&server, "same");
+    assert_eq!(request_of(&server, "same")["state"], "PROCESSING");
+    assert_eq!(cancel(&server, "same").status, 202);
+    held.answer().problem(499, "cancelled");
+}
