@@ -5,24 +5,28 @@
 //! A call crosses the driver twice: when it arrives and when its worker has let go of it. Neither
 //! time does its payload.
 
+mod ends;
+mod notices;
+mod orders;
+
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use ostler_core::{
-    CheckResult, Command, Event, IdMap, LeaseId, LeaseSpec, Notice, OrderId, Outcome, Pool as Core,
-    ProcessId, Recording, Refusal, Reply, RequestId, Settings, StopReason, Time,
+    Command, Event, IdMap, LeaseId, LeaseSpec, OrderId, Pool as Core, ProcessId, Refusal, Reply,
+    RequestId, Settings, Time,
 };
 use ostler_proto::{Call as WorkerCall, Metric};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::chronicle::{CancelledBy, Chronicle, EndOfProcess, Ended};
+use crate::chronicle::{CancelledBy, Chronicle, EndOfProcess};
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::events::EventLog;
-use crate::exchange::{Began, Exchange};
-use crate::failure::{CallError, Failure, Refused};
+use crate::exchange::Exchange;
+use crate::failure::{CallError, Refused};
 use crate::launcher::Launcher;
 use crate::lease::LeaseDesk;
 use crate::link::Link;
@@ -30,8 +34,7 @@ use crate::naming;
 use crate::output::Output;
 use crate::trace::Trace;
 
-/// Lines of a dead worker's stderr that its callers get to see.
-const STDERR_LINES: usize = 20;
+use orders::Afterwards;
 
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -77,28 +80,6 @@ struct Inner {
     /// Nobody holds the pool any more: nothing that still happens matters.
     closed: bool,
     trace: Option<Trace>,
-}
-
-/// Orders that are carried out after the lock is released.
-#[derive(Debug, Default)]
-struct Afterwards {
-    flush: Vec<Arc<Link>>,
-    cancel: Vec<(Arc<Link>, u64, bool)>,
-    acts: Vec<Act>,
-    /// To be logged.
-    told: Vec<(Notice, Option<Arc<Link>>)>,
-    rearm: bool,
-}
-
-#[derive(Debug)]
-enum Act {
-    Spawn(ProcessId),
-    Terminate(Arc<Link>),
-    Kill(Arc<Link>),
-    Freeze(Arc<Link>),
-    Thaw(Arc<Link>),
-    /// Find out why it is silent.
-    Examine(Arc<Link>),
 }
 
 /// What a driver is made of.
@@ -315,183 +296,6 @@ impl Driver {
         }
     }
 
-    fn perform(
-        &self,
-        inner: &mut Inner,
-        now: Time,
-        command: Command,
-        after: &mut Afterwards,
-        recorded: &mut Vec<Event>,
-    ) {
-        let link = |process: &ProcessId| inner.links.get(process).cloned();
-        match command {
-            Command::Assign { request, attempt, process, tries, prefetched, .. } => {
-                let link = link(&process).expect("only a ready process is assigned to");
-                let exchange = Arc::clone(&inner.exchanges[&request]);
-                link.assign(exchange, tries, Began { now, attempt, prefetched });
-                after.flush(link);
-            }
-            Command::Begin { request, .. } => {
-                if let Some(exchange) = inner.exchanges.get(&request) {
-                    exchange.moved_up(now);
-                }
-            }
-            Command::Cancel { request, process, withdraw, .. } => {
-                let flight = inner.exchanges.get(&request).and_then(|exchange| exchange.link());
-                let flight = flight.filter(|(link, _)| link.process == process);
-                after.cancel.extend(flight.map(|(link, wire_id)| (link, wire_id, withdraw)));
-            }
-            Command::Resolve { request, outcome } => {
-                inner.resolve(self.number, now, request, outcome);
-            }
-            Command::Refuse { request, refusal } => {
-                let why = self.launcher.last_failure();
-                inner.refuse(self.number, now, request, refused(refusal, why));
-            }
-            Command::Spawn { process } => after.acts.push(Act::Spawn(process)),
-            Command::Ping { process } => {
-                if let Some(link) = link(&process) {
-                    link.ping();
-                    after.flush(link);
-                }
-            }
-            Command::CheckHealth { process } => {
-                if let Some(link) = link(&process) {
-                    link.check_health();
-                    after.flush(link);
-                }
-            }
-            Command::AskShutdown { process } => {
-                if let Some(link) = link(&process) {
-                    link.say(ostler_proto::ToWorker::Shutdown { graceful: true });
-                    after.flush(link);
-                }
-            }
-            Command::Terminate { process } => after.acts.extend(link(&process).map(Act::Terminate)),
-            Command::Kill { process } => match link(&process) {
-                Some(link) => after.acts.push(Act::Kill(link)),
-                None => self.launcher.condemn(process),
-            },
-            Command::Freeze { process } => after.acts.extend(link(&process).map(Act::Freeze)),
-            Command::Thaw { process } => after.acts.extend(link(&process).map(Act::Thaw)),
-            Command::Record { record, change } => {
-                inner.chronicle.record(now, record, change);
-                recorded.push(Event::Recorded { record, result: Recording::Stored });
-            }
-            Command::Reply { order, reply } => {
-                if let Reply::Illegal { from, to, .. } = &reply {
-                    inner.chronicle.tally.note_refused_status(*from, *to);
-                }
-                if let Some(waiting) = inner.orders.remove(&order) {
-                    drop(waiting.send(reply));
-                }
-            }
-            Command::Notify(notice) => self.announce(inner, now, &notice, after),
-            Command::Stopped => {
-                inner.chronicle.stopped();
-                self.readiness.send_modify(|readiness| readiness.cleared = true);
-            }
-            Command::Grant { lease, places } => {
-                let names = places.iter().map(|place| self.launcher.name(*place).into()).collect();
-                inner.answer_lease(lease, Ok(names));
-            }
-            Command::RefuseLease { lease, refusal } => inner.answer_lease(lease, Err(refusal)),
-            // Whoever calls on the lost place is told then.
-            Command::LosePlace { .. } => {}
-            Command::EndLease { lease, reason } => {
-                if let Some(desk) = inner.leases.get(&lease) {
-                    desk.end.send_replace(Some(reason));
-                }
-            }
-        }
-    }
-
-    fn announce(&self, inner: &mut Inner, now: Time, notice: &Notice, after: &mut Afterwards) {
-        let link = concerned(notice).and_then(|process| inner.links.get(&process)).cloned();
-        inner.chronicle.notice(now, notice, link.as_ref());
-        if let Some(link) = link.as_ref().filter(|_| tells_of_silence(notice)) {
-            after.acts.push(Act::Examine(Arc::clone(link)));
-        }
-        match notice {
-            Notice::FirstReady => self.readiness.send_modify(|ready| ready.first_ready = true),
-            Notice::AllReady => self.readiness.send_modify(|ready| ready.all_ready = true),
-            Notice::Retried { request, lost } => {
-                if let Some(exchange) = inner.exchanges.get(request) {
-                    exchange.waits_again(now);
-                    inner.chronicle.retried(exchange.name(self.number), *lost);
-                }
-            }
-            Notice::PhaseChanged { .. } | Notice::HeartbeatMissed { .. } => {}
-            other => after.told.push((other.clone(), link)),
-        }
-    }
-
-    /// The one place where what the core noticed is logged. Never under the lock: whoever reads
-    /// the log may be slow.
-    fn log(&self, notice: &Notice, link: Option<&Link>) {
-        let name = |process: &ProcessId| self.launcher.name(*process);
-        match notice {
-            Notice::Crashed { process, exit } => {
-                let stderr = link.map(|link| link.last_words(3));
-                tracing::warn!(worker = name(process), ?exit, ?stderr, "worker ended unplanned");
-            }
-            Notice::Stopping { process, reason } if !reason.planned() => {
-                tracing::warn!(worker = name(process), ?reason, "worker is stopped");
-            }
-            Notice::Unresponsive { process } => {
-                tracing::warn!(worker = name(process), "worker is busy and silent");
-            }
-            Notice::BreakerOpened { .. } => {
-                let pool = self.launcher.pool();
-                tracing::error!(pool, "workers keep failing; no new ones for restart_cooldown");
-            }
-            Notice::Quarantined { process, exit, .. } => {
-                tracing::warn!(
-                    worker = name(process),
-                    ?exit,
-                    "a request has ended two processes; it is refused for a while"
-                );
-            }
-            other => tracing::debug!(?other),
-        }
-    }
-
-    /// Returns what came of it.
-    fn carry_out(&self, mut after: Afterwards) -> Vec<Event> {
-        if after.rearm {
-            self.rearm.notify_one();
-        }
-        let mut events = Vec::new();
-        for link in after.flush {
-            events.extend(link.flush());
-        }
-        for (link, wire_id, withdraw) in after.cancel {
-            events.extend(link.cancel(wire_id, withdraw));
-            events.extend(link.flush());
-        }
-        for act in after.acts.drain(..) {
-            self.act(act);
-        }
-        for (notice, link) in after.told.drain(..) {
-            self.log(&notice, link.as_deref());
-        }
-        events
-    }
-
-    fn act(&self, act: Act) {
-        match act {
-            Act::Spawn(process) => {
-                let me = self.me.upgrade().expect("the driver is in use");
-                self.run(crate::attend::attend(me, process));
-            }
-            Act::Terminate(link) => drop(link.handle.signal(libc::SIGTERM)),
-            Act::Kill(link) => self.run(async move { link.handle.sweep().await }),
-            Act::Freeze(link) => drop(link.handle.freeze()),
-            Act::Thaw(link) => drop(link.handle.thaw()),
-            Act::Examine(link) => link.examine(),
-        }
-    }
-
     /// Runs a task that ends with the pool at the latest.
     pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().expect("no code panics here");
@@ -540,38 +344,6 @@ impl Driver {
     }
 }
 
-impl Afterwards {
-    fn flush(&mut self, link: Arc<Link>) {
-        if !self.flush.iter().any(|known| Arc::ptr_eq(known, &link)) {
-            self.flush.push(link);
-        }
-    }
-}
-
-/// The process that a notice is about.
-fn concerned(notice: &Notice) -> Option<ProcessId> {
-    match notice {
-        Notice::Crashed { process, .. }
-        | Notice::Unresponsive { process }
-        | Notice::HeartbeatMissed { process, .. }
-        | Notice::Stopping { process, .. }
-        | Notice::Checked { process, .. } => Some(*process),
-        _ => None,
-    }
-}
-
-/// Somebody does not answer: a look at the process may tell why, as long as it is there.
-fn tells_of_silence(notice: &Notice) -> bool {
-    match notice {
-        Notice::HeartbeatMissed { .. } | Notice::Unresponsive { .. } => true,
-        Notice::Checked { result, .. } => *result == CheckResult::TimedOut,
-        Notice::Stopping { reason, .. } => {
-            matches!(reason, StopReason::Hung | StopReason::HeartbeatLost)
-        }
-        _ => false,
-    }
-}
-
 impl Inner {
     fn note_event(&mut self, now: Time, event: &Event) {
         match event {
@@ -589,52 +361,5 @@ impl Inner {
         if let Some(granted) = self.leases.get_mut(&lease).and_then(|desk| desk.granted.take()) {
             drop(granted.send(answer));
         }
-    }
-
-    fn resolve(&mut self, pool: u64, now: Time, request: RequestId, outcome: Outcome) {
-        let Some(exchange) = self.exchanges.remove(&request) else { return };
-        let condition = || exchange.link().and_then(|(link, _)| link.condition());
-        let ended = match outcome {
-            Outcome::Answered => exchange.deliver_answer(now),
-            Outcome::Cancelled { started } => {
-                exchange.finish(Err(Failure::Cancelled { started }.into()), now)
-            }
-            Outcome::TimedOut { phase, started } => {
-                let condition = condition();
-                exchange.finish(Err(Failure::TimedOut { phase, started, condition }.into()), now)
-            }
-            Outcome::Lost { exit, reason, started } => {
-                let link = exchange.link().map(|(link, _)| link);
-                let failure = Failure::Crashed {
-                    worker: link.as_ref().map_or_else(String::new, |link| link.name.to_string()),
-                    exit,
-                    reason,
-                    started,
-                    stderr: link.map_or_else(Vec::new, |link| link.last_words(STDERR_LINES)),
-                    chunks: exchange.delivered(),
-                    condition: condition(),
-                };
-                exchange.finish(Err(failure.into()), now)
-            }
-        };
-        self.remember(pool, &exchange, ended);
-    }
-
-    fn refuse(&mut self, pool: u64, now: Time, request: RequestId, refused: Refused) {
-        if let Some(exchange) = self.exchanges.remove(&request) {
-            let ended = exchange.finish(Err(CallError::Refused(refused)), now);
-            self.remember(pool, &exchange, ended);
-        }
-    }
-
-    fn remember(&mut self, pool: u64, exchange: &Exchange, ended: Ended) {
-        self.chronicle.ended(ended, || exchange.name(pool));
-    }
-}
-
-fn refused(refusal: Refusal, why: Option<String>) -> Refused {
-    match (refusal, why) {
-        (Refusal::PoolFailed, Some(why)) => Refused::PoolFailed { why },
-        (refusal, _) => Refused::Pool(refusal),
     }
 }

@@ -39,6 +39,7 @@ mod rendezvous;
 mod running;
 mod tally;
 mod trace;
+mod view;
 
 pub use builder::PoolBuilder;
 pub use chronicle::{MetricKey, phase_name};
@@ -57,9 +58,7 @@ pub use naming::made_id;
 pub use ostler_core as core;
 pub use ostler_proto::{Body, Encoding, FunctionSpec, LogLevel, WorkerError};
 pub use output::{Line, Output, OutputSettings, Stream};
-pub use pool::{
-    OnDisconnect, Pool, PoolInfo, PoolSpec, RequestInfo, StartError, WorkerHistory, WorkerInfo,
-};
+pub use pool::{OnDisconnect, Pool, PoolSpec, StartError};
 pub use profile::{Profile, ThreadSafety};
 pub use program::{Program, Resolved};
 pub use python::{Interpreter, PythonError};
@@ -67,3 +66,4 @@ pub use record::{ENDED_KEPT, History, Register, RequestRecord, RequestState, Ste
 pub use running::{Answered, Call, Running};
 pub use tally::{Counts, Histogram, OK, Tally};
 pub use trace::Trace;
+pub use view::{PoolInfo, RequestInfo, WorkerHistory, WorkerInfo};

@@ -1,27 +1,27 @@
 //! The connection to one process: its two streams, the requests that travel on them under ids of
 //! their own, and what the worker said of itself. It turns messages into facts for the core.
 
+mod hearing;
+mod spelling;
+
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use ostler_core::{Answer, Event, IdMap, ProcessId, Ready as CoreReady, RequestId, Time};
-use ostler_proto::{
-    Body, Call, Context, Credit, Encoder, FromWorker, Function, JsonText, Limits, LogLevel, Query,
-    Ready, ToWorker, Wire, WorkerError,
-};
-use serde_json::value::RawValue;
+use ostler_core::{Answer, Event, IdMap, ProcessId, RequestId, Time};
+use ostler_proto::{Body, Call, Credit, JsonText, Limits, LogLevel, ToWorker, Wire};
 use tokio::net::unix::OwnedWriteHalf;
+
+pub(crate) use hearing::{Offence, Reaction};
 
 use crate::callback::Leash;
 use crate::clock::Clock;
 use crate::containment::ProcessHandle;
 use crate::driver::Driver;
-use crate::exchange::{Began, Exchange, Pushed};
-use crate::failure::{CallError, Condition, Failure, Refused};
-use crate::outbox::{Outbox, Outgoing, Speller, Unsent};
+use crate::exchange::{Began, Exchange};
+use crate::failure::{Condition, Refused};
+use crate::outbox::{Outbox, Outgoing, Unsent};
 use crate::output::{Output, Stream};
 
 #[derive(Debug)]
@@ -90,32 +90,6 @@ struct Flight {
     attempt: u32,
     /// Held by the calls that this request has made.
     leash: Option<Leash>,
-}
-
-/// Calls that one process may have open at a time, and answers that it may leave unread.
-const CALLS_MAX: usize = 1_000;
-/// Larger values of progress are not kept.
-const PROGRESS_MAX: usize = 16 << 10;
-/// Longer words of complaint are cut.
-const COMPLAINT_MAX: usize = 1 << 10;
-
-/// Why a worker is replaced for what it said.
-pub(crate) type Offence = String;
-
-/// What a message asks of the reader beyond the event.
-#[derive(Debug)]
-pub(crate) enum Reaction {
-    Nothing,
-    Report(Event),
-    /// More credit is owed to the worker.
-    Grant(crate::exchange::Grant),
-    /// The worker calls a function.
-    CallBack(Box<Call>),
-    /// A request says how far it is.
-    Progress(Arc<Exchange>),
-    Metric(Box<ostler_proto::Metric>),
-    /// The worker sends more than its caller takes, and knows no credit.
-    WaitFor(Arc<Exchange>),
 }
 
 impl Link {
@@ -428,153 +402,6 @@ impl Link {
         Some(Event::ProcessHeard { process: self.process })
     }
 
-    pub(crate) fn on_message(&self, message: FromWorker) -> Result<Reaction, Offence> {
-        match message {
-            FromWorker::Ready(ready) => Ok(Reaction::Report(self.open(&ready))),
-            FromWorker::Message { id, body, .. } => self.on_chunk(id, body),
-            FromWorker::Complete { id, body, .. } => {
-                let limit = self.max_result;
-                let fits = body.len() as u64 <= limit;
-                let result = if fits { Ok(body) } else { Err(too_large(limit)) };
-                self.on_terminal(id, Answer::Completed, result)
-            }
-            FromWorker::Error { id, error, .. } => {
-                let answer = Answer::Failed { retryable: error.retryable };
-                self.on_terminal(id, answer, Err(worker_error(*error)))
-            }
-            FromWorker::Cancelled { id, started, .. } => {
-                let began =
-                    if started { ostler_core::Started::Yes } else { ostler_core::Started::No };
-                let error = Failure::Cancelled { started: began }.into();
-                self.on_terminal(id, Answer::Cancelled { started }, Err(error))
-            }
-            FromWorker::Log(log) => {
-                let request = log.id.and_then(|id| self.exchange(id));
-                let request = request.map(|exchange| exchange.name(self.pool));
-                let generation = self.process.generation;
-                self.output.note_text(Stream::Log, log.level, generation, request, &log.message);
-                Ok(Reaction::Nothing)
-            }
-            FromWorker::Retire { reason, tainted } => {
-                let reason: String = reason.chars().take(COMPLAINT_MAX).collect();
-                tracing::info!(worker = &*self.name, reason, tainted, "worker asks to be replaced");
-                let process = self.process;
-                Ok(Reaction::Report(match tainted {
-                    true => Event::ProcessTainted { process },
-                    false => Event::RetireAsked { process },
-                }))
-            }
-            FromWorker::Call(call) => self.on_call(call),
-            FromWorker::HealthOk(_) => Ok(self.on_health(None)),
-            FromWorker::HealthFailed { reason } => Ok(self.on_health(Some(reason))),
-            FromWorker::Progress { id, body } => Ok(self.on_progress(id, &body)),
-            FromWorker::Metric(metric) => Ok(Reaction::Metric(metric)),
-            FromWorker::Pong { .. } | FromWorker::ShutdownAck | FromWorker::Session { .. } => {
-                Ok(Reaction::Nothing)
-            }
-            FromWorker::Control { .. }
-            | FromWorker::TraceResult { .. }
-            | FromWorker::Unknown { .. } => {
-                self.ignored.fetch_add(1, Ordering::Relaxed);
-                Ok(Reaction::Nothing)
-            }
-        }
-    }
-
-    /// A worker that calls and does not read the answers is not to fill the memory.
-    fn on_call(&self, call: Box<Call>) -> Result<Reaction, Offence> {
-        let unread = self.data.get().map_or(0, Outbox::backlog);
-        let open = self.callbacks.load(Ordering::Relaxed);
-        if open >= CALLS_MAX || unread >= CALLS_MAX {
-            return Err(format!("more than {CALLS_MAX} calls open, or their answers unread"));
-        }
-        Ok(Reaction::CallBack(call))
-    }
-
-    fn on_health(&self, complaint: Option<String>) -> Reaction {
-        let well = complaint.is_none();
-        let complaint = complaint.map(|text| text.chars().take(COMPLAINT_MAX).collect());
-        *self.complaint.lock().expect("no code panics here") = complaint;
-        Reaction::Report(Event::HealthReported { process: self.process, well })
-    }
-
-    fn on_progress(&self, wire_id: u64, body: &Body) -> Reaction {
-        let fits = body.len() <= PROGRESS_MAX;
-        let progress = fits.then(|| String::from_utf8(body.to_json().to_vec()).ok()).flatten();
-        let progress = progress.and_then(|text| RawValue::from_string(text).ok());
-        match (self.exchange(wire_id), progress) {
-            (Some(exchange), Some(progress)) => {
-                exchange.progressed(progress);
-                Reaction::Progress(exchange)
-            }
-            _ => {
-                self.ignored.fetch_add(1, Ordering::Relaxed);
-                Reaction::Nothing
-            }
-        }
-    }
-
-    fn open(&self, ready: &Ready) -> Event {
-        let functions =
-            ready.functions.iter().zip(0..u16::MAX).map(|(f, index)| (f.name.clone(), index));
-        let is_worker =
-            ready.pid.is_none_or(|pid| i64::from(pid) == i64::from(self.pid) || pid == 2);
-        drop(self.opened.set(Opened {
-            wire: ready.wire,
-            capacity: ready.capacity,
-            control: ready.control && self.control.get().is_some(),
-            honours_credit: ready.honours_credit(),
-            // Only the process itself is signalled, never what a wrapper says it started.
-            cancel_signal: ready.cancel_signal.filter(|_| is_worker),
-            functions: functions.collect(),
-        }));
-        let heartbeat = ready.wire == Wire::Binary;
-        let gives_back = ready.withdraw && self.reads_control();
-        let ready = CoreReady { capacity: Some(ready.capacity), heartbeat, gives_back };
-        Event::ProcessReady { process: self.process, ready }
-    }
-
-    fn on_chunk(&self, wire_id: u64, body: Body) -> Result<Reaction, Offence> {
-        let exchange = {
-            let flights = self.flights.lock().expect("no code panics here");
-            match flights.aloft.get(&wire_id) {
-                Some(flight) => Arc::clone(&flight.exchange),
-                None if wire_id <= flights.last_id => {
-                    self.ignored.fetch_add(1, Ordering::Relaxed);
-                    return Ok(Reaction::Nothing);
-                }
-                None => return Err(format!("a chunk for request {wire_id}, which it never got")),
-            }
-        };
-        let gone = self.gone.load(Ordering::Relaxed);
-        Ok(match exchange.push_chunk(body, || self.clock.now()) {
-            Pushed::Discarded(grant) => Reaction::Grant(grant),
-            Pushed::Beyond if self.honours_credit() => {
-                return Err(format!("chunks of request {wire_id} beyond its credit"));
-            }
-            Pushed::Full | Pushed::Beyond if !gone && !self.honours_credit() => {
-                Reaction::WaitFor(exchange)
-            }
-            Pushed::Fits | Pushed::Full | Pushed::Beyond => Reaction::Nothing,
-        })
-    }
-
-    fn on_terminal(
-        &self,
-        wire_id: u64,
-        answer: Answer,
-        result: Result<Body, CallError>,
-    ) -> Result<Reaction, Offence> {
-        let Some(flight) = self.land(wire_id) else {
-            return Err(format!("an answer to request {wire_id}, which it does not hold"));
-        };
-        match answer {
-            Answer::Cancelled { started: false } => flight.exchange.keep_unless_answered(result),
-            _ => flight.exchange.keep_answer(result),
-        }
-        Ok(Reaction::Report(self.answered(&flight, answer)))
-    }
-
     fn answered(&self, flight: &Flight, answer: Answer) -> Event {
         Event::Answered {
             process: self.process,
@@ -593,68 +420,4 @@ impl Flight {
             leash.cut();
         }
     }
-}
-
-impl Speller for Link {
-    fn encoder(&self) -> Encoder {
-        Encoder::new(self.wire().unwrap_or_default(), self.limits)
-    }
-
-    fn spell(&self, outgoing: Outgoing) -> ToWorker {
-        let (wire_id, exchange, deadline, tries) = match outgoing {
-            Outgoing::Message(message) => return message,
-            Outgoing::Query { wire_id, exchange, deadline, tries } => {
-                (wire_id, exchange, deadline, tries)
-            }
-        };
-        let index = self.opened.get().and_then(|opened| {
-            let binary = opened.wire == Wire::Binary;
-            opened.functions.get(&*exchange.function).filter(|_| binary).copied()
-        });
-        let left = deadline.since(self.clock.now()).as_millis();
-        ToWorker::Query(Query {
-            id: wire_id,
-            function: match index {
-                Some(index) => Function::Index(index),
-                None => Function::Named(exchange.function.to_string()),
-            },
-            stream: exchange.stream,
-            deadline_ms: NonZeroU32::new(u32::try_from(left).unwrap_or(u32::MAX).max(1)),
-            body: exchange.body.clone(),
-            context: context(&exchange, tries),
-        })
-    }
-}
-
-fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
-    if exchange.details.is_none() && tries == 0 {
-        return None;
-    }
-    let details = exchange.details.as_deref().cloned().unwrap_or_default();
-    Some(Box::new(Context {
-        attempt: tries + 1,
-        traceparent: details.traceparent,
-        request_id: details.request_id.map(|id| id.to_string()),
-        idempotent: details.idempotent,
-        ..Context::default()
-    }))
-}
-
-/// What a worker calls an error decides whether anything ran.
-fn worker_error(error: WorkerError) -> CallError {
-    match error.code.as_str() {
-        WorkerError::INVALID_ARGUMENTS
-        | WorkerError::MALFORMED
-        | WorkerError::THREAD_UNSAFE
-        | WorkerError::FUNCTION_NOT_FOUND
-            if !error.started =>
-        {
-            Refused::Arguments(error).into()
-        }
-        _ => Failure::Application(error).into(),
-    }
-}
-
-fn too_large(limit: u64) -> CallError {
-    Failure::ResultTooLarge { limit }.into()
 }

@@ -4,31 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use jiff::Timestamp;
-use ostler_core::{
-    Action, Event, OrderId, PoolView, ProcessId, Reply, RequestId, RequestSpec, Settings, Target,
-    WorkerView,
-};
+use ostler_core::{Action, Event, OrderId, Reply, RequestId, RequestSpec, Settings, Target};
 use ostler_proto::FunctionSpec;
 
-use crate::chronicle::MetricKey;
-use crate::containment::Level;
 use crate::directory::Directory;
-use crate::dossier::{Dossier, PhaseStep, StatusStep};
 use crate::driver::{Driver, Parts, Readiness};
 use crate::events::{EVENTS_KEPT, EventLog, Follower};
 use crate::exchange::{Details, Exchange, Part};
-use crate::failure::{Condition, Refused};
+use crate::failure::Refused;
 use crate::fingerprint;
 use crate::launcher::{Launcher, ProcessSettings};
-use crate::link::{Connection, Link};
-use crate::output::Output;
 use crate::program::Program;
 use crate::python::PythonError;
 use crate::reader;
-use crate::record::{ENDED_KEPT, RequestRecord};
+use crate::record::ENDED_KEPT;
 use crate::running::{Call, Running, Whither};
-use crate::tally::{Counts, Tally};
 use crate::trace::Trace;
 
 #[derive(Debug, Clone)]
@@ -122,63 +112,6 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.driver.abort();
     }
-}
-
-/// A worker as operators see it: the core's view, the process behind it, and what is remembered.
-#[derive(Debug, Clone)]
-pub struct WorkerInfo {
-    pub name: String,
-    pub view: WorkerView,
-    pub pid: Option<i32>,
-    pub connection: Connection,
-    /// What a look at the process showed, if it fell silent.
-    pub condition: Option<Condition>,
-    /// What it last said was wrong with it.
-    pub complaint: Option<String>,
-    pub created: Timestamp,
-    pub updated: Timestamp,
-    /// When its process was started.
-    pub started: Option<Timestamp>,
-    pub last_active: Timestamp,
-    /// Ids of the requests that it works on.
-    pub requests: Vec<Arc<str>>,
-    pub outcomes: Counts,
-    /// What it wrote.
-    pub output: Option<Arc<Output>>,
-    /// Times it went from ready to busy or back.
-    pub flips: u64,
-}
-
-impl WorkerInfo {
-    /// The last lines that it wrote, oldest first.
-    pub fn last_lines(&self, lines: usize) -> Vec<String> {
-        self.output.as_ref().map_or_else(Vec::new, |output| output.tail(lines))
-    }
-}
-
-/// What happened to a worker, oldest first.
-#[derive(Debug, Clone, Default)]
-pub struct WorkerHistory {
-    pub phases: Vec<PhaseStep>,
-    pub statuses: Vec<StatusStep>,
-}
-
-#[derive(Debug, Clone)]
-pub struct PoolInfo {
-    pub name: String,
-    pub view: PoolView,
-    pub level: Level,
-    pub last_failure: Option<String>,
-    pub workers: Vec<WorkerInfo>,
-}
-
-/// A request as others see it.
-#[derive(Debug, Clone)]
-pub struct RequestInfo {
-    pub id: Arc<str>,
-    pub record: RequestRecord,
-    /// When each step of the record's history was.
-    pub times: Vec<Timestamp>,
 }
 
 impl Pool {
@@ -336,137 +269,6 @@ impl Pool {
         let order = OrderId(self.shared.next_order.fetch_add(1, Ordering::Relaxed));
         let reply = self.shared.driver.order(order, Event::Ordered { order, action });
         reply.await.unwrap_or(Reply::ShuttingDown)
-    }
-
-    /// The pool and its workers as they are now.
-    pub fn info(&self) -> PoolInfo {
-        let driver = &self.shared.driver;
-        let now = driver.clock.now();
-        let (view, workers) = driver.look(|core, links| {
-            let workers: Vec<(WorkerView, Option<Arc<Link>>)> = core
-                .workers()
-                .map(|view| {
-                    let process = ProcessId { worker: view.id, generation: view.generation };
-                    let link = links.get(&process).cloned();
-                    (view, link)
-                })
-                .collect();
-            (core.view(now), workers)
-        });
-        PoolInfo {
-            name: self.name().to_owned(),
-            view,
-            level: driver.launcher.level(),
-            last_failure: driver.launcher.last_failure(),
-            workers: driver.recall(|chronicle, live| {
-                let name = |id: &RequestId| Some(driver.name_of(live.get(id)?));
-                let describe = |(view, link): (WorkerView, Option<Arc<Link>>)| {
-                    let requests = view.held.iter().filter_map(name).collect();
-                    let dossier = chronicle.dossiers.get(&view.id);
-                    self.describe(view, link.as_deref(), dossier, requests)
-                };
-                workers.into_iter().map(describe).collect()
-            }),
-        }
-    }
-
-    fn describe(
-        &self,
-        view: WorkerView,
-        link: Option<&Link>,
-        dossier: Option<&Dossier>,
-        requests: Vec<Arc<str>>,
-    ) -> WorkerInfo {
-        let driver = &self.shared.driver;
-        let process = ProcessId { worker: view.id, generation: view.generation };
-        let last_active = driver.clock.timestamp(view.last_used);
-        WorkerInfo {
-            name: driver.launcher.name(process),
-            pid: link.map(|link| link.pid),
-            connection: link.map_or(Connection::Disconnected, Link::connection),
-            condition: link.and_then(Link::condition),
-            complaint: link.and_then(Link::complaint),
-            created: dossier.map_or(last_active, |dossier| dossier.created),
-            updated: dossier.map_or(last_active, |dossier| dossier.updated),
-            started: dossier.and_then(|dossier| dossier.started),
-            last_active,
-            requests,
-            outcomes: dossier.map_or_else(Counts::default, |dossier| dossier.outcomes.clone()),
-            output: dossier.map(|dossier| Arc::clone(&dossier.output)),
-            flips: dossier.map_or(0, |dossier| dossier.flips),
-            view,
-        }
-    }
-
-    /// What happened to a worker, also to one that is gone by now.
-    pub fn worker_history(&self, name: &str) -> Option<WorkerHistory> {
-        self.with_dossier(name, |dossier| WorkerHistory {
-            phases: dossier.phases.iter().copied().collect(),
-            statuses: dossier.statuses.iter().copied().collect(),
-        })
-    }
-
-    /// What a worker has written, also one that is gone by now.
-    pub fn worker_output(&self, name: &str) -> Option<Arc<Output>> {
-        self.with_dossier(name, |dossier| Arc::clone(&dossier.output))
-    }
-
-    /// The outputs of all workers that are remembered.
-    pub fn outputs(&self) -> Vec<(Arc<str>, Arc<Output>)> {
-        self.shared.driver.recall(|chronicle, _| {
-            let dossiers = chronicle.dossiers.values();
-            dossiers.map(|d| (Arc::clone(&d.name), Arc::clone(&d.output))).collect()
-        })
-    }
-
-    fn with_dossier<T>(&self, name: &str, look: impl FnOnce(&Dossier) -> T) -> Option<T> {
-        self.shared.driver.recall(|chronicle, _| {
-            chronicle.dossiers.values().find(|dossier| &*dossier.name == name).map(look)
-        })
-    }
-
-    /// The counts since the pool was started.
-    pub fn tally(&self) -> Tally {
-        self.shared.driver.recall(|chronicle, _| chronicle.tally.clone())
-    }
-
-    /// What the workers measured themselves, the last of each series.
-    pub fn metrics(&self) -> Vec<(MetricKey, f64)> {
-        self.shared.driver.recall(|chronicle, _| {
-            chronicle.metrics.iter().map(|(key, value)| (key.clone(), *value)).collect()
-        })
-    }
-
-    /// The requests without an end and the last that had one, the newest first.
-    pub fn requests(&self) -> Vec<RequestInfo> {
-        let driver = &self.shared.driver;
-        let mut records = driver.recall(|chronicle, live| {
-            let live = live.values().filter_map(|exchange| exchange.record());
-            live.chain(chronicle.register.latest().cloned()).collect::<Vec<_>>()
-        });
-        records.sort_by_key(|record| std::cmp::Reverse(record.number));
-        records.into_iter().map(|record| self.inform(record)).collect()
-    }
-
-    /// A request of this pool by its id: the caller's own, or the one that was made for it.
-    pub fn request(&self, id: &str) -> Option<RequestInfo> {
-        let driver = &self.shared.driver;
-        let number = driver.request_named(id)?;
-        let record = driver.recall(|chronicle, live| {
-            let live = live.get(&number).and_then(|exchange| exchange.record());
-            live.or_else(|| chronicle.register.by_number(number).cloned())
-        });
-        record.map(|record| self.inform(record))
-    }
-
-    fn inform(&self, record: RequestRecord) -> RequestInfo {
-        let driver = &self.shared.driver;
-        let made = || crate::naming::made_id(driver.number, record.number).into();
-        RequestInfo {
-            id: record.id.clone().unwrap_or_else(made),
-            times: record.history.iter().map(|step| driver.clock.timestamp(step.at)).collect(),
-            record,
-        }
     }
 
     /// Calls off a request that somebody names. `None`: there is no such; false: it has its end.

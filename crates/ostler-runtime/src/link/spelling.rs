@@ -1,0 +1,54 @@
+//! Requests and other messages in the words of the wire.
+
+use std::num::NonZeroU32;
+
+use ostler_proto::{Context, Encoder, Function, Query, ToWorker, Wire};
+
+use super::Link;
+use crate::exchange::Exchange;
+use crate::outbox::{Outgoing, Speller};
+
+impl Speller for Link {
+    fn encoder(&self) -> Encoder {
+        Encoder::new(self.wire().unwrap_or_default(), self.limits)
+    }
+
+    fn spell(&self, outgoing: Outgoing) -> ToWorker {
+        let (wire_id, exchange, deadline, tries) = match outgoing {
+            Outgoing::Message(message) => return message,
+            Outgoing::Query { wire_id, exchange, deadline, tries } => {
+                (wire_id, exchange, deadline, tries)
+            }
+        };
+        let index = self.opened.get().and_then(|opened| {
+            let binary = opened.wire == Wire::Binary;
+            opened.functions.get(&*exchange.function).filter(|_| binary).copied()
+        });
+        let left = deadline.since(self.clock.now()).as_millis();
+        ToWorker::Query(Query {
+            id: wire_id,
+            function: match index {
+                Some(index) => Function::Index(index),
+                None => Function::Named(exchange.function.to_string()),
+            },
+            stream: exchange.stream,
+            deadline_ms: NonZeroU32::new(u32::try_from(left).unwrap_or(u32::MAX).max(1)),
+            body: exchange.body.clone(),
+            context: context(&exchange, tries),
+        })
+    }
+}
+
+fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
+    if exchange.details.is_none() && tries == 0 {
+        return None;
+    }
+    let details = exchange.details.as_deref().cloned().unwrap_or_default();
+    Some(Box::new(Context {
+        attempt: tries + 1,
+        traceparent: details.traceparent,
+        request_id: details.request_id.map(|id| id.to_string()),
+        idempotent: details.idempotent,
+        ..Context::default()
+    }))
+}
