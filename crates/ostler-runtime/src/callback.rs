@@ -53,7 +53,11 @@ impl Leash {
 
 pub(crate) async fn serve(driver: Arc<Driver>, link: Arc<Link>, call: WorkerCall) {
     let _open = Open::count(link.callbacks());
-    let outcome = answer(&driver, &link, &call).await.map_err(|error| error.spell());
+    let outcome = answer(&driver, &link, &call).await.and_then(|body| {
+        let limit = link.message_max();
+        if link.takes(&body) { Ok(body) } else { Err(Failure::ResultTooLarge { limit }.into()) }
+    });
+    let outcome = outcome.map_err(|error| error.spell());
     driver.report_all(&mut link.answer_call(&call, outcome));
 }
 

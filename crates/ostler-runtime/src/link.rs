@@ -57,6 +57,9 @@ pub struct Link {
     callbacks: AtomicUsize,
 }
 
+/// What a message may have beside its body.
+const HEAD_ROOM: usize = 1 << 10;
+
 /// How far a worker has come in speaking to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
@@ -304,6 +307,24 @@ impl Link {
     /// The end of the control stream means something only to a worker that reads it.
     pub(crate) fn needs_control(&self) -> bool {
         self.reads_control()
+    }
+
+    /// Whether a body fits into one message to this worker.
+    pub(crate) fn takes(&self, body: &Body) -> bool {
+        let spelled = match self.wire().unwrap_or_default() {
+            // Bytes are spelled in base 64.
+            Wire::Ndjson if body.is_raw() => body.len() / 3 * 4 + 4,
+            Wire::Ndjson | Wire::Binary => body.len(),
+        };
+        (spelled + HEAD_ROOM) as u64 <= self.message_max()
+    }
+
+    /// The longest message to this worker.
+    pub(crate) fn message_max(&self) -> u64 {
+        u64::from(match self.wire().unwrap_or_default() {
+            Wire::Ndjson => self.limits.max_line,
+            Wire::Binary => self.limits.max_frame,
+        })
     }
 
     pub(crate) fn callbacks(&self) -> &AtomicUsize {

@@ -96,7 +96,8 @@ impl Link {
 
     /// A worker that calls and does not read the answers is not to fill the memory.
     fn on_call(&self, call: Box<Call>) -> Result<Reaction, Offence> {
-        let unread = self.data.get().map_or(0, Outbox::backlog);
+        let streams = [self.data.get(), self.control.get()].into_iter().flatten();
+        let unread: usize = streams.map(Outbox::backlog).sum();
         let open = self.callbacks.load(Ordering::Relaxed);
         if open >= CALLS_MAX || unread >= CALLS_MAX {
             return Err(format!("more than {CALLS_MAX} calls open, or their answers unread"));
