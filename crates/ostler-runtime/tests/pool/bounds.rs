@@ -7,7 +7,7 @@ use ostler_runtime::{
     Call, CallError, Directory, Event, EventKind, Failure, Line, Pool, PoolSpec, Refused, Running,
     Stream,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::support::*;
 
@@ -88,7 +88,8 @@ async fn a_result_that_is_too_long_for_the_wire_of_its_caller_is_an_error_of_the
     let caller = start(PoolSpec { directory, max_line: 64 << 10, ..caller }).await;
     let arguments = json!(["called", "letters", [100_000]]).to_string();
     let told = ask(&caller, "any", &arguments).await;
-    assert!(told.contains("code"), "{told:.200}");
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["code"], "result_too_large", "{told:.200}");
     assert_eq!(generation(&caller), 1);
     stop(caller).await;
     stop(called).await;
