@@ -10,6 +10,7 @@ mod server;
 use std::path::Path;
 
 use http::{get, post};
+use rustix::process::Signal;
 use server::{Server, Site, until};
 
 /// Prints as long as the worker lives, and nothing of it is a message to the server.
@@ -40,6 +41,12 @@ fn noisy(pool: &str, socket: &str, command: &[&str]) -> Server {
     site.serve()
 }
 
+/// A server that is killed cannot remove the directories of its named sockets.
+fn leave(server: &mut Server) {
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+}
+
 fn result(server: &Server, pool: &str, function: &str, payload: &str) -> serde_json::Value {
     let answer = server.ask(&post(&format!("/api/pools/{pool}/call/{function}"), payload));
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -65,7 +72,7 @@ fn undisturbed(server: &Server, pool: &str) {
 #[test]
 fn the_node_worker_is_served_over_both_sockets() {
     for socket in ["inherited", "named"] {
-        let server = noisy("node", socket, &["node", "node.mjs"]);
+        let mut server = noisy("node", socket, &["node", "node.mjs"]);
         assert_eq!(
             result(&server, "node", "echo", r#"{"a":[1,"é"]}"#),
             serde_json::json!({"a": [1, "é"]})
@@ -76,6 +83,7 @@ fn the_node_worker_is_served_over_both_sockets() {
         let unknown = server.ask(&post("/api/pools/node/call/nobody", ""));
         unknown.problem(404, "function_not_found");
         undisturbed(&server, "node");
+        leave(&mut server);
     }
 }
 
@@ -94,7 +102,7 @@ fn the_shell_worker_is_served_over_its_inherited_socket() {
 #[test]
 fn the_worker_of_base_messages_is_served_over_both_sockets() {
     for socket in ["inherited", "named"] {
-        let server = noisy("basic", socket, &["python3", "basic.py"]);
+        let mut server = noisy("basic", socket, &["python3", "basic.py"]);
         assert_eq!(
             result(&server, "basic", "any", r#"{"a":null}"#),
             serde_json::json!({"a": null})
@@ -102,6 +110,7 @@ fn the_worker_of_base_messages_is_served_over_both_sockets() {
         let streamed = lines(&server, "basic", "any", r#"{"count":2}"#);
         assert_eq!(streamed.len(), 3, "{socket}: {streamed:?}");
         undisturbed(&server, "basic");
+        leave(&mut server);
     }
 }
 
