@@ -27,8 +27,8 @@ const SAMPLES: u32 = 500;
 /// The first few open the connection and warm caches.
 const DISCARDED: u32 = 20;
 
-/// Each call is a connection, and a server takes 10 000; some are for who measures.
-pub(in super::super) const QUEUED_MAX: u32 = 9_900;
+/// Each call is a connection, and a server takes 16 384; some are for who measures.
+pub(in super::super) const QUEUED_MAX: u32 = 10_000;
 
 /// How long the calls may take to reach the queue.
 const FILL_MAX: Duration = Duration::from_secs(120);
