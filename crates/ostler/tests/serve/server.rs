@@ -184,8 +184,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let family = self.family();
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A worker that is just dying may still write into the directory that goes next.
+        let limit = Instant::now() + Duration::from_secs(5);
+        while family.iter().any(Relative::lives) && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 
