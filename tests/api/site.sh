@@ -1,5 +1,5 @@
-# A server of its own in a directory of its own: `serve BINARY` starts one with functions.py and sets
-# `url` once it is ready. Whatever happens, the server is ended and its directory removed.
+# A server of its own in a directory of its own: `serve BINARY` starts one with functions.py as pool
+# `work` and a pool `spare`, and sets `url` once it is ready. Whatever happens, the server is ended and its directory removed.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -32,7 +32,8 @@ binary() {
 serve() {
     site=$(mktemp -d "${TMPDIR:-/tmp}/ostler-api.XXXXXX") || return
     cp "$here/functions.py" "$site/work.py"
-    (cd "$site" && exec "$1" serve work.py --size 2 --listen 127.0.0.1:0) >"$site/log" 2>&1 &
+    cp "$here/spare.py" "$here/ostler.toml" "$site"
+    (cd "$site" && exec "$1" serve --listen 127.0.0.1:0) >"$site/log" 2>&1 &
     server=$!
     local _
     for _ in $(seq 300); do

@@ -45,11 +45,15 @@ impl Pool {
             worker.crashes = 0;
             self.note_service(ran_for);
         }
+        if let Some(session) = held.bond {
+            self.bonds.finished(session, process, cx.now);
+        }
         self.vacate_place(cx, &held);
         self.refresh(process.worker);
         let reason = if was_silent { PhaseReason::Heard } else { PhaseReason::Freed };
         self.show(cx, process.worker, reason);
         self.conclude(cx, held, answer, streamed, stopping);
+        self.count_request(cx, process.worker);
         self.after_release(cx, process.worker);
     }
 
@@ -109,7 +113,12 @@ impl Pool {
         if drained && matches!(process.state, State::Stopping { step: Step::Drain, .. }) {
             return self.next_step(cx, id);
         }
-        if process.idle() && (worker.retiring || worker.completing.is_some()) {
+        if worker.dedicated {
+            self.renew_when_idle(cx, id);
+        }
+        let worker = &self.workers[&id];
+        if worker.retiring || worker.completing.is_some() {
+            self.evacuate(cx, id);
             self.complete_when_idle(cx, id);
         }
     }

@@ -13,7 +13,7 @@ impl Pool {
         // Without a request the outcome was faster: a normal race.
         let Some(request) = self.requests.get(&id) else { return };
         match request.place {
-            Place::Queued => {
+            Place::Queued(_) => {
                 let started = if request.tries > 0 { Started::Yes } else { Started::No };
                 self.unqueue(id);
                 self.resolve(cx, id, Outcome::Cancelled { started });
@@ -34,7 +34,7 @@ impl Pool {
         let expired = cx.now >= request.spec.deadline;
         let ran = if tries > 0 { Started::Yes } else { Started::No };
         match place {
-            Place::Queued => {
+            Place::Queued(_) => {
                 self.unqueue(id);
                 if expired || tries > 0 {
                     let phase = Waiting::Queue;

@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::Target;
 use crate::id::{LeaseId, RequestId};
 use crate::lease::Holding;
 use crate::pool::Pool;
 use crate::process::{Hold, State};
-use crate::request::Place;
+use crate::request::{Line, Place};
 
 impl Pool {
     /// # Errors
@@ -19,6 +18,8 @@ impl Pool {
         self.check_holds()?;
         self.check_leases()?;
         self.check_nested()?;
+        self.check_bonds()?;
+        self.check_keys()?;
         self.check_starting()
     }
 
@@ -26,7 +27,7 @@ impl Pool {
         let mut queued = 0;
         for (id, request) in &self.requests {
             let Place::Held(process) = request.place else {
-                queued += usize::from(request.place == Place::Queued);
+                queued += usize::from(matches!(request.place, Place::Queued(_)));
                 continue;
             };
             let live = self.workers.get(&process.worker).and_then(|worker| worker.process());
@@ -37,11 +38,11 @@ impl Pool {
         }
         let own: usize = self.own.values().map(|queue| queue.len()).sum();
         let leased: usize = self.leases.values().map(|lease| lease.waiting_len()).sum();
-        if queued != self.queued || self.queue.len() + own + leased != queued {
+        let (common, keyed) = (self.queue.len(), self.keys.len());
+        if queued != self.queued || common + own + leased + keyed != queued {
             return Err(format!(
-                "{queued} requests wait, {} counted, {} + {own} + {leased} queued",
+                "{queued} requests wait, {} counted, {common} + {own} + {leased} + {keyed} queued",
                 self.queued,
-                self.queue.len()
             ));
         }
         Ok(())
@@ -86,7 +87,7 @@ impl Pool {
             return Err(format!("{id:?} is gone but holds places"));
         }
         for (id, request) in &self.requests {
-            if let (Target::Lease(lease, _), Place::Queued) = (request.spec.target, request.place)
+            if let Place::Queued(Line::Leased(lease, _)) = request.place
                 && !self.leases.contains_key(&lease)
             {
                 return Err(format!("{id:?} waits for {lease:?}, which is gone"));
@@ -97,7 +98,7 @@ impl Pool {
 
     fn check_nested(&self) -> Result<(), String> {
         let queued = self.requests.iter().filter(|(_, request)| {
-            request.place == Place::Queued && !request.spec.ancestors.is_empty()
+            matches!(request.place, Place::Queued(_)) && !request.spec.ancestors.is_empty()
         });
         let queued: BTreeSet<RequestId> = queued.map(|(id, _)| *id).collect();
         if queued != self.nested {

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use crate::event::Exit;
-use crate::id::{LeaseId, OrderId, ProcessId, RecordId, RequestId, WorkerId};
+use crate::id::{LeaseId, OrderId, ProcessId, RecordId, RequestId, SessionId, WorkerId};
 use crate::status::{Status, Trigger};
 use crate::time::Time;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
+    /// `edition`: which kind of worker; a reload makes a new one.
     Spawn {
         process: ProcessId,
+        edition: u32,
     },
     /// Write the request to this process. `prefetched`: behind another one.
     Assign {
@@ -21,6 +23,8 @@ pub enum Command {
         /// Executions that may have begun before this one.
         tries: u32,
         prefetched: bool,
+        /// What its session finds there, if it has one.
+        continuity: Option<Continuity>,
     },
     /// One that lay behind another may begin now.
     Begin {
@@ -52,6 +56,11 @@ pub enum Command {
     /// Ask the worker whether it is well.
     CheckHealth {
         process: ProcessId,
+    },
+    /// Have the worker hand over what it keeps of a session.
+    SaveSession {
+        process: ProcessId,
+        session: SessionId,
     },
     AskShutdown {
         process: ProcessId,
@@ -166,6 +175,16 @@ pub enum Refusal {
     /// Its ancestors hold all the places that it could have.
     NestedDeadlock,
     ShuttingDown,
+    /// The pool lets nobody new in.
+    PoolDraining,
+    /// The process of its session is gone, and with it what it kept. Told once.
+    SessionWorkerLost,
+    /// The worker of its session is not free, and it does not wait.
+    WorkerBusy,
+    /// A keyed pool, and no key.
+    KeyRequired,
+    /// Workers of a keyed pool are not lent to anybody.
+    NotInKeyedPool,
     /// The breaker is open and no worker lives.
     PoolFailed,
     NoSuchWorker,
@@ -190,7 +209,7 @@ pub enum LeaseEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopReason {
     Shutdown,
-    Retired,
+    Retired(Retirement),
     Discarded,
     Terminated,
     Paused,
@@ -203,7 +222,74 @@ pub enum StopReason {
     Unhealthy,
     Tainted,
     Hung,
+    /// Beyond the hard limit.
+    MemoryExceeded,
     GaveUp,
+}
+
+/// Why a worker is to go that did nothing wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Retirement {
+    /// It asked to.
+    Asked,
+    /// Somebody ordered it.
+    Ordered,
+    Ttl,
+    MaxRequests,
+    Memory,
+    Idle,
+    /// Its place is needed for another key.
+    Evicted,
+    /// The pool was made smaller.
+    Scaled,
+    Reloaded,
+    /// Its session is no more.
+    KeyEnded,
+}
+
+impl Retirement {
+    pub const ALL: [Retirement; 10] = [
+        Retirement::Asked,
+        Retirement::Ordered,
+        Retirement::Ttl,
+        Retirement::MaxRequests,
+        Retirement::Memory,
+        Retirement::Idle,
+        Retirement::Evicted,
+        Retirement::Scaled,
+        Retirement::Reloaded,
+        Retirement::KeyEnded,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Retirement::Asked => "asked",
+            Retirement::Ordered => "ordered",
+            Retirement::Ttl => "ttl",
+            Retirement::MaxRequests => "max_requests",
+            Retirement::Memory => "max_memory",
+            Retirement::Idle => "idle",
+            Retirement::Evicted => "evicted",
+            Retirement::Scaled => "scaled",
+            Retirement::Reloaded => "reloaded",
+            Retirement::KeyEnded => "session_ended",
+        }
+    }
+}
+
+/// What a request of a session finds where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Continuity {
+    /// Its first process.
+    Bound,
+    /// The one it had.
+    Same,
+    /// Another than its own, which was not free.
+    Elsewhere,
+    /// A new one that was given what the old one kept.
+    Restored,
+    /// A new one that knows nothing.
+    Restarted,
 }
 
 impl StopReason {
@@ -211,9 +297,9 @@ impl StopReason {
     pub fn planned(self) -> bool {
         use StopReason::*;
         match self {
-            Shutdown | Retired | Discarded | Terminated | Paused | ForcedCancel | GaveUp => true,
+            Shutdown | Retired(_) | Discarded | Terminated | Paused | ForcedCancel | GaveUp => true,
             StartTimeout | StreamClosed | ProtocolViolation | HeartbeatLost | Unhealthy
-            | Tainted | Hung => false,
+            | Tainted | Hung | MemoryExceeded => false,
         }
     }
 }
@@ -225,6 +311,8 @@ pub struct Change {
     pub from: Option<Status>,
     pub to: Status,
     pub trigger: Trigger,
+    /// Why, if it was planned.
+    pub retirement: Option<Retirement>,
     pub order: Option<OrderId>,
 }
 
@@ -247,6 +335,26 @@ pub enum Reply {
     /// It did not take effect in time; the worker was terminated.
     TimedOut,
     DedicatedFull,
+    /// What concerned the whole pool is done.
+    PoolDone,
+    /// These are replaced, one after the other.
+    Recycling {
+        workers: Vec<WorkerId>,
+    },
+    /// The worker is not in service.
+    NotServing,
+    /// Keys bind, in this pool; nothing else does.
+    NotInKeyedPool,
+    /// The new kind has proved itself and takes over.
+    Reloaded {
+        edition: u32,
+    },
+    /// It did not become ready; everything stays as it was.
+    ReloadFailed {
+        worker: WorkerId,
+        exit: Option<Exit>,
+    },
+    ReloadUnderway,
     ShuttingDown,
 }
 
@@ -297,6 +405,42 @@ pub enum Notice {
         process: ProcessId,
         reason: StopReason,
     },
+    /// The worker is to go, for this reason.
+    Retiring {
+        worker: WorkerId,
+        reason: Retirement,
+    },
+    /// What became of a session's binding.
+    Session {
+        session: SessionId,
+        process: ProcessId,
+        step: BondStep,
+    },
+    /// How many workers the pool wants.
+    Scaled {
+        from: u32,
+        to: u32,
+    },
+    /// It would grow, but memory is short.
+    GrowthHeld,
+    PoolPaused,
+    PoolResumed,
+    PoolDraining,
+    /// Nobody is inside any more.
+    PoolDrained,
+    ReloadBegun {
+        edition: u32,
+    },
+    Reloaded {
+        edition: u32,
+    },
+    ReloadFailed {
+        edition: u32,
+    },
+    /// The sweep found what should not be.
+    SweepFound {
+        what: String,
+    },
     /// A message of an older incarnation, attempt or request changed nothing.
     StaleDropped {
         process: ProcessId,
@@ -311,6 +455,21 @@ pub enum Notice {
     BreakerClosed,
     FirstReady,
     AllReady,
+}
+
+/// What became of a binding, in the process that the notice names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BondStep {
+    Bound,
+    /// After another one, which is gone or was given up.
+    Rebound(Continuity),
+    /// The process handed over its state.
+    Saved,
+    /// It was let go of, and knows nothing of it.
+    Released,
+    /// The process went, and with it what it kept.
+    Lost,
+    Unbound,
 }
 
 /// Why a phase changed.

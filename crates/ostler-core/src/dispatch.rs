@@ -1,24 +1,28 @@
 //! From arrival to a worker: who is refused, who waits, who is sent where.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::command::{Command, Outcome, PhaseReason, Refusal, Started, Waiting};
+use crate::bond::Way;
+use crate::command::{Command, Continuity, Outcome, PhaseReason, Refusal, Started, Waiting};
 use crate::event::{RequestSpec, Target};
 use crate::id::{LeaseId, ProcessId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::{Held, Hold};
-use crate::request::{Past, Place, Request};
+use crate::request::{Line, Past, Place, Request};
 use crate::settings::Admission;
 use crate::status::Status;
 use crate::time::Time;
 use crate::timers::Timer;
-use crate::worker::Worker;
+use crate::worker::{Openness, Worker};
 
 impl Pool {
     pub(crate) fn on_request_arrived(&mut self, cx: &mut Cx<'_>, id: RequestId, spec: RequestSpec) {
         self.counters.arrived += 1;
-        if let Some(refusal) = self.refusal_for(cx.now, &spec) {
+        if let Some(refusal) = self.door_refusal(&spec).or_else(|| self.refusal_for(cx.now, &spec))
+        {
             self.counters.refused += 1;
+            self.note_told(&spec, refusal);
             return cx.push(Command::Refuse { request: id, refusal });
         }
         let deadline = spec.deadline;
@@ -28,7 +32,7 @@ impl Pool {
             attempt: 0,
             tries: 0,
             past: None,
-            place: Place::Queued,
+            place: Place::Queued(Line::Common),
             timer: None,
         };
         let twice = self.requests.insert(id, request);
@@ -37,7 +41,7 @@ impl Pool {
             let outcome = Outcome::TimedOut { phase: Waiting::Queue, started: Started::No };
             return self.resolve(cx, id, outcome);
         }
-        if let Some((worker, lease)) = self.place_at_once(id) {
+        if let Some((worker, lease)) = self.place_at_once(cx.now, id) {
             self.set_request_timer(id, Some(deadline));
             return self.assign(cx, id, worker, lease);
         }
@@ -48,14 +52,17 @@ impl Pool {
     }
 
     /// Nothing that waits is passed over: `feed` leaves no open worker while someone waits for it.
-    fn place_at_once(&self, id: RequestId) -> Option<(WorkerId, Option<LeaseId>)> {
-        match self.requests[&id].spec.target {
-            Target::Any => Some((self.roster.best()?, None)),
-            Target::Worker(worker) => {
-                let free = self.workers.get(&worker).is_some_and(|w| w.free_places() > 0);
-                free.then_some((worker, None))
-            }
-            Target::Lease(lease, place) => {
+    fn place_at_once(&self, now: Time, id: RequestId) -> Option<(WorkerId, Option<LeaseId>)> {
+        if self.paused {
+            return None;
+        }
+        match self.way(now, &self.requests[&id].spec) {
+            Way::Anyone => Some((self.roster.best()?, None)),
+            Way::Rather(worker) if self.is_free(worker) => Some((worker, None)),
+            Way::Rather(_) => Some((self.roster.best()?, None)),
+            Way::Only(worker) => self.is_free(worker).then_some((worker, None)),
+            Way::Key(_) => None,
+            Way::Place(lease, place) => {
                 let place = self.leases.get(&lease)?.place(place)?;
                 let worker = self.workers.get(&place.process.worker)?;
                 (place.free() && worker.serves_its_leases()).then_some((worker.id, Some(lease)))
@@ -63,9 +70,16 @@ impl Pool {
         }
     }
 
+    fn is_free(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|worker| worker.free_places() > 0)
+    }
+
     /// Why a request cannot wait.
     fn queue_refusal(&self, now: Time, spec: &RequestSpec) -> Option<Refusal> {
-        if let Some(refusal) = self.nested_refusal(spec) {
+        if let Some(refusal) = self.busy_refusal(spec) {
+            return Some(refusal);
+        }
+        if let Some(refusal) = self.nested_refusal(now, spec) {
             return Some(refusal);
         }
         if self.queued >= self.settings.queue_max as usize {
@@ -89,6 +103,13 @@ impl Pool {
         (places > 0).then(|| self.service.saturating_mul(turns) / places + self.service)
     }
 
+    /// Of a pool that lets nobody new in. Calls that those inside wait for are not new.
+    fn door_refusal(&self, spec: &RequestSpec) -> Option<Refusal> {
+        let inside = !spec.ancestors.is_empty() || matches!(spec.target, Target::Lease(..));
+        let open = self.closed && self.stage == Stage::Open;
+        (open && !inside).then_some(Refusal::PoolDraining)
+    }
+
     fn refusal_for(&self, now: Time, spec: &RequestSpec) -> Option<Refusal> {
         match self.stage {
             Stage::Draining | Stage::Stopped => return Some(Refusal::ShuttingDown),
@@ -98,7 +119,11 @@ impl Pool {
             return Some(Refusal::Quarantined { exit, left });
         }
         match spec.target {
-            Target::Any => self.failed().then_some(Refusal::PoolFailed),
+            Target::Any if self.settings.keyed.is_some() && spec.key.is_none() => {
+                Some(Refusal::KeyRequired)
+            }
+            Target::Any if self.failed() => Some(Refusal::PoolFailed),
+            Target::Any => self.bond_refusal(spec),
             Target::Worker(id) => match self.workers.get(&id) {
                 None => Some(Refusal::NoSuchWorker),
                 Some(worker) => {
@@ -125,25 +150,33 @@ impl Pool {
     pub(crate) fn oldest_waits(&self, now: Time) -> Duration {
         let own = self.own.values().filter_map(|queue| queue.oldest());
         let leased = self.leases.values().filter_map(|lease| lease.oldest());
-        let oldest = self.queue.oldest().into_iter().chain(own).chain(leased).min();
+        let (common, keyed) = (self.queue.oldest(), self.keys.oldest());
+        let oldest = common.into_iter().chain(keyed).chain(own).chain(leased).min();
         let oldest = oldest.and_then(|id| self.requests.get(&id));
         oldest.map_or(Duration::ZERO, |request| now.since(request.arrived))
     }
 
     pub(crate) fn enqueue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
+        let line = match self.way(cx.now, &self.requests[&id].spec) {
+            Way::Anyone | Way::Rather(_) => Line::Common,
+            Way::Only(worker) => Line::Own(worker),
+            Way::Key(key) => Line::Key(key),
+            Way::Place(lease, place) => Line::Leased(lease, place),
+        };
         let request = self.requests.get_mut(&id).expect("only what has no outcome is queued");
-        request.place = Place::Queued;
+        request.place = Place::Queued(line);
         let spec = &request.spec;
         let mut until = spec.deadline;
         if request.tries == 0 {
             until = until.min(request.arrived.after(self.settings.queue_timeout));
         }
-        match spec.target {
-            Target::Any => self.queue.push(spec.priority, spec.owner, id),
-            Target::Worker(worker) => {
+        match line {
+            Line::Common => self.queue.push(spec.priority, spec.owner, id),
+            Line::Key(key) => self.keys.push(key, spec.priority, id),
+            Line::Own(worker) => {
                 self.own.entry(worker).or_default().push(spec.priority, spec.owner, id);
             }
-            Target::Lease(lease, place) => {
+            Line::Leased(lease, place) => {
                 let lease = self.leases.get_mut(&lease).and_then(|lease| lease.place_mut(place));
                 lease.expect("checked by the caller").waiting.push_back(id);
             }
@@ -155,11 +188,13 @@ impl Pool {
 
     /// Takes a waiting request out of its queue.
     pub(crate) fn unqueue(&mut self, id: RequestId) {
-        let spec = &self.requests[&id].spec;
-        let (priority, owner) = (spec.priority, spec.owner);
-        match spec.target {
-            Target::Any => drop(self.queue.remove(priority, owner, id)),
-            Target::Worker(worker) => {
+        let request = &self.requests[&id];
+        let (priority, owner) = (request.spec.priority, request.spec.owner);
+        let Place::Queued(line) = request.place else { unreachable!("only what waits is taken") };
+        match line {
+            Line::Common => drop(self.queue.remove(priority, owner, id)),
+            Line::Key(key) => self.keys.remove(key, priority, id),
+            Line::Own(worker) => {
                 if let Some(queue) = self.own.get_mut(&worker) {
                     queue.remove(priority, owner, id);
                     if queue.is_empty() {
@@ -167,7 +202,7 @@ impl Pool {
                     }
                 }
             }
-            Target::Lease(lease, place) => {
+            Line::Leased(lease, place) => {
                 if let Some(place) = self.leases.get_mut(&lease).and_then(|l| l.place_mut(place)) {
                     place.waiting.retain(|waiting| *waiting != id);
                 }
@@ -186,7 +221,7 @@ impl Pool {
     pub(crate) fn requeue(&mut self, cx: &mut Cx<'_>, id: RequestId) {
         let spec = &self.requests[&id].spec;
         let target = spec.target;
-        let refusal = self.refusal_for(cx.now, spec).or_else(|| self.nested_refusal(spec));
+        let refusal = self.refusal_for(cx.now, spec).or_else(|| self.nested_refusal(cx.now, spec));
         if let Some(refusal) = refusal {
             return self.turn_away(cx, id, refusal);
         }
@@ -211,8 +246,11 @@ impl Pool {
 
     /// Sends what waits to whoever is free, until one of both is used up.
     pub(crate) fn feed(&mut self, cx: &mut Cx<'_>) {
-        if self.stage != Stage::Open {
+        if self.stage != Stage::Open || self.paused {
             return;
+        }
+        if self.keys.len() > 0 {
+            self.open_keys(cx);
         }
         if !self.own.is_empty() {
             self.feed_own(cx);
@@ -224,19 +262,51 @@ impl Pool {
             let Some(request) = self.queue.pop() else { break };
             self.left_queue(request);
             if !self.out_of_time_or_favour(cx, request) {
-                self.assign(cx, request, worker, None);
+                self.send(cx, request, worker);
             }
         }
         if !self.waiting_leases.is_empty() {
             self.grant_what_fits(cx);
         }
         self.prefetch(cx);
+        self.consider_growth(cx);
+    }
+
+    /// Sends a request that waited for anybody to `best`, unless its session was bound meanwhile.
+    fn send(&mut self, cx: &mut Cx<'_>, id: RequestId, best: WorkerId) {
+        let spec = &self.requests[&id].spec;
+        if spec.bond.is_none() {
+            return self.assign(cx, id, best, None);
+        }
+        if let Some(refusal) = self.bond_refusal(spec) {
+            return self.turn_away(cx, id, refusal);
+        }
+        match self.way(cx.now, spec) {
+            Way::Rather(worker) | Way::Only(worker) if self.is_free(worker) => {
+                self.assign(cx, id, worker, None);
+            }
+            Way::Only(_) => match self.busy_refusal(spec) {
+                Some(refusal) => self.turn_away(cx, id, refusal),
+                None => self.enqueue(cx, id),
+            },
+            Way::Anyone | Way::Rather(_) | Way::Key(_) | Way::Place(..) => {
+                self.assign(cx, id, best, None);
+            }
+        }
     }
 
     fn feed_own(&mut self, cx: &mut Cx<'_>) {
         let waited_for: Vec<WorkerId> = self.own.keys().copied().collect();
         for worker in waited_for {
             while self.workers.get(&worker).is_some_and(|w| w.free_places() > 0) {
+                if let Some(first) = self.whose_turn_before_own(cx.now, worker) {
+                    self.queue.pop();
+                    self.left_queue(first);
+                    if !self.out_of_time_or_favour(cx, first) {
+                        self.send(cx, first, worker);
+                    }
+                    continue;
+                }
                 let Some(queue) = self.own.get_mut(&worker) else { break };
                 let request = queue.pop().expect("an empty queue is removed");
                 if queue.is_empty() {
@@ -248,6 +318,18 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// The first of the common line, if the worker may serve it and it comes before those who wait
+    /// for this worker alone: by priority, then by arrival.
+    fn whose_turn_before_own(&self, now: Time, worker: WorkerId) -> Option<RequestId> {
+        let open = matches!(self.workers[&worker].openness(), Openness::Open(_));
+        if !open || self.impatient_lease(now).is_some() {
+            return None;
+        }
+        let (common, own) = (self.queue.first()?, self.own.get(&worker)?.first()?);
+        let rank = |id: RequestId| (Reverse(self.requests[&id].spec.priority), id);
+        (rank(common) < rank(own)).then_some(common)
     }
 
     /// It never runs: its deadline passed while it waited, or its like has killed twice since.
@@ -280,8 +362,11 @@ impl Pool {
             return;
         }
         while let Some(worker) = self.best_for_prefetch() {
-            // One that others wait for could end up behind them.
-            let first = self.queue.first().filter(|id| self.requests[id].spec.ancestors.is_empty());
+            // One that others wait for could end up behind them; one of a session belongs with it.
+            let first = self.queue.first().filter(|id| {
+                let spec = &self.requests[id].spec;
+                spec.ancestors.is_empty() && spec.bond.is_none()
+            });
             let Some(request) = first.and_then(|_| self.queue.pop()) else { break };
             self.left_queue(request);
             if self.out_of_time_or_favour(cx, request) {
@@ -308,8 +393,13 @@ impl Pool {
         worker_id: WorkerId,
         lease: Option<LeaseId>,
     ) {
+        let generation = self.workers[&worker_id].generation;
+        let process_id = ProcessId { worker: worker_id, generation };
+        let spec = &self.requests[&id].spec;
+        let bond = spec.bond.filter(|_| spec.target == Target::Any);
+        let continuity = bond.map(|bond| self.tie(cx, bond, process_id));
+        let tied = bond.filter(|_| continuity != Some(Continuity::Elsewhere));
         let worker = self.workers.get_mut(&worker_id).expect("only a known worker is chosen");
-        let process_id = ProcessId { worker: worker_id, generation: worker.generation };
         worker.last_used = cx.now;
         worker.last_turn = self.counters.assigned + 1;
         let process = worker.process_mut().expect("only a live worker is chosen");
@@ -325,6 +415,7 @@ impl Pool {
             sent: cx.now,
             lease,
             fingerprint: request.spec.fingerprint,
+            bond: tied.map(|bond| bond.session),
             hold: Hold::Live,
         });
         cx.push(Command::Assign {
@@ -334,6 +425,7 @@ impl Pool {
             deadline: request.spec.deadline,
             tries: request.tries,
             prefetched,
+            continuity,
         });
         if let (Some(lease), Target::Lease(_, place)) = (lease, request.spec.target) {
             self.occupy_place(lease, place, id);
@@ -349,15 +441,24 @@ impl Pool {
         cx.push(Command::Resolve { request, outcome });
     }
 
+    /// The loss of a session's process is told once.
+    fn note_told(&mut self, spec: &RequestSpec, refusal: Refusal) {
+        if let (Refusal::SessionWorkerLost, Some(bond)) = (refusal, spec.bond) {
+            self.bonds.told(bond.session);
+        }
+    }
+
     pub(crate) fn refuse(&mut self, cx: &mut Cx<'_>, request: RequestId, refusal: Refusal) {
-        self.forget(request);
+        let known = self.forget(request);
+        self.note_told(&known.spec, refusal);
         self.counters.refused += 1;
         cx.push(Command::Refuse { request, refusal });
     }
 
-    fn forget(&mut self, request: RequestId) {
+    fn forget(&mut self, request: RequestId) -> Request {
         let known = self.requests.remove(&request).expect("a request has one outcome");
         self.timers.reset(Timer::Request(request), known.timer, None);
+        known
     }
 
     pub(crate) fn set_request_timer(&mut self, id: RequestId, at: Option<Time>) {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::id::{LeaseId, OrderId, ProcessId, RecordId, RequestId, WorkerId};
+use crate::id::{KeyId, LeaseId, OrderId, ProcessId, RecordId, RequestId, SessionId, WorkerId};
+use crate::settings::Settings;
 use crate::time::Time;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +55,29 @@ pub enum Event {
     RetireAsked {
         process: ProcessId,
     },
+    /// Resident bytes of the process and its descendants.
+    MemoryMeasured {
+        process: ProcessId,
+        bytes: u64,
+    },
+    /// The machine has little memory left, or enough again.
+    PressureChanged {
+        high: bool,
+    },
+    /// The answer to `SaveSession`.
+    SessionSaved {
+        process: ProcessId,
+        session: SessionId,
+        saved: bool,
+    },
+    /// The session is no more: deleted or expired.
+    SessionEnded {
+        session: SessionId,
+    },
+    /// Nobody will ask for this key again.
+    KeyEnded {
+        key: KeyId,
+    },
     /// The process cannot be trusted any more: its memory or its device is in doubt.
     ProcessTainted {
         process: ProcessId,
@@ -94,6 +118,12 @@ pub enum Event {
         action: Action,
     },
 
+    /// A new kind of worker is to take over, under these settings, if it proves itself.
+    ReloadOrdered {
+        order: OrderId,
+        settings: Box<Settings>,
+    },
+
     /// What the store says of a `Record`.
     Recorded {
         record: RecordId,
@@ -111,6 +141,10 @@ pub struct RequestSpec {
     /// The caller allows more than one execution.
     pub idempotent: bool,
     pub target: Target,
+    /// The session it belongs to.
+    pub bond: Option<Bond>,
+    /// Whose worker is meant, in a keyed pool.
+    pub key: Option<KeyId>,
     /// Of function and payload: the same request has the same. 0: nobody took one.
     pub fingerprint: u64,
     /// Requests of this pool that wait for this one, if it was made by one of them.
@@ -126,9 +160,36 @@ impl RequestSpec {
             owner: 0,
             idempotent: false,
             target: Target::Any,
+            bond: None,
+            key: None,
             fingerprint: 0,
             ancestors: Vec::new(),
         }
+    }
+}
+
+/// How a request belongs to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bond {
+    pub session: SessionId,
+    pub affinity: Affinity,
+}
+
+/// How much a session insists on its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Affinity {
+    /// Rather its own, else any other.
+    #[default]
+    Hint,
+    /// Its own, and wait for it.
+    StrictQueue,
+    /// Its own, and at once.
+    StrictFailFast,
+}
+
+impl Affinity {
+    pub fn strict(self) -> bool {
+        self != Affinity::Hint
     }
 }
 
@@ -158,6 +219,8 @@ pub struct Ready {
     pub heartbeat: bool,
     /// Whether it gives back a request that it has not begun, also while it works on another.
     pub gives_back: bool,
+    /// Whether it hands over the state of a session when asked to.
+    pub saves_sessions: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,6 +268,23 @@ pub enum Action {
     Terminate(WorkerId),
     /// Planned replacement: a new worker, and when it is ready this one ends.
     Recycle(WorkerId),
+    /// All workers, one after the other.
+    RecyclePool,
+    /// Nothing new is given to workers; requests wait.
+    PausePool,
+    /// Undoes a pause, and a drain.
+    ResumePool,
+    /// Nobody new is let in; those inside are served.
+    DrainPool,
+    Scale {
+        min: u32,
+        max: u32,
+    },
+    Bind {
+        session: SessionId,
+        worker: WorkerId,
+    },
+    Unbind(SessionId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,6 +26,14 @@ id!(
     LeaseId
 );
 id!(
+    /// A caller's named state. Given by the shell, never again within a run.
+    SessionId
+);
+id!(
+    /// What a worker of a keyed pool belongs to. Given by the shell.
+    KeyId
+);
+id!(
     /// Something a person or a program asked of the supervisor. Given by the shell.
     OrderId
 );

@@ -110,7 +110,9 @@ impl Pool {
     pub(crate) fn on_lease_requested(&mut self, cx: &mut Cx<'_>, id: LeaseId, spec: LeaseSpec) {
         let refusal = match self.stage {
             Stage::Draining | Stage::Stopped => Some(Refusal::ShuttingDown),
-            _ if spec.workers == 0 || spec.workers > self.settings.size => {
+            _ if self.closed => Some(Refusal::PoolDraining),
+            _ if self.settings.keyed.is_some() => Some(Refusal::NotInKeyedPool),
+            _ if spec.workers == 0 || spec.workers > self.settings.max => {
                 Some(Refusal::TooManyWorkers)
             }
             _ if self.leases.len() >= self.settings.leases_max as usize => {
@@ -231,9 +233,8 @@ impl Pool {
 
     /// Sends what waits for the leased places of a worker.
     pub(crate) fn feed_places(&mut self, cx: &mut Cx<'_>, worker: WorkerId) {
-        let Some(known) = self.workers.get(&worker).filter(|w| w.serves_its_leases()) else {
-            return;
-        };
+        let known = self.workers.get(&worker).filter(|w| w.serves_its_leases() && !self.paused);
+        let Some(known) = known else { return };
         let leases = known.process().map_or_else(Vec::new, |process| process.leases.clone());
         for id in leases {
             while let Some(next) = self.next_for_place(id, worker) {

@@ -17,14 +17,17 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod bond;
 mod cancel;
 mod check;
 mod checkup;
 mod command;
+mod control;
 mod dispatch;
 mod event;
 mod health;
 mod id;
+mod keyed;
 mod lease;
 mod life;
 mod nesting;
@@ -33,29 +36,36 @@ mod process;
 mod quarantine;
 mod queue;
 mod recovery;
+mod reload;
 mod replace;
 mod request;
 mod restart;
+mod retire;
 mod roster;
+mod scale;
 mod settings;
 mod shutdown;
 mod status;
 mod strategy;
 mod supervise;
+mod sweep;
 mod time;
 mod timers;
 mod worker;
 
 pub use command::{
-    Change, CheckResult, Command, LeaseEnd, LossReason, Notice, Outcome, Phase, PhaseReason,
-    Refusal, Reply, Started, StopReason, Waiting,
+    BondStep, Change, CheckResult, Command, Continuity, LeaseEnd, LossReason, Notice, Outcome,
+    Phase, PhaseReason, Refusal, Reply, Retirement, Started, StopReason, Waiting,
 };
 pub use event::{
-    Action, Answer, Event, Exit, LeaseSpec, Ready, Recording, RequestSpec, SpawnFailure, Target,
+    Action, Affinity, Answer, Bond, Event, Exit, LeaseSpec, Ready, Recording, RequestSpec,
+    SpawnFailure, Target,
 };
-pub use id::{IdHasher, IdMap, LeaseId, OrderId, ProcessId, RecordId, RequestId, WorkerId};
+pub use id::{
+    IdHasher, IdMap, KeyId, LeaseId, OrderId, ProcessId, RecordId, RequestId, SessionId, WorkerId,
+};
 pub use pool::{Counters, Lifecycle, Occupancy, Pool, PoolView};
-pub use settings::{Admission, Backoff, CapacityFrom, Checkup, Heartbeat, Settings};
+pub use settings::{Admission, Backoff, CapacityFrom, Checkup, Evict, Heartbeat, Keyed, Settings};
 pub use status::{Status, Trigger};
 pub use strategy::{Candidate, Rank, Ranking, Strategy};
 pub use time::Time;

@@ -42,13 +42,17 @@ impl Pool {
                 worker.engine = Engine::Parked;
                 continue;
             }
+            let edition = self.edition_of(id);
+            let worker = self.workers.get_mut(&id).expect("looked up above");
             worker.generation += 1;
-            let process = Process::starting(worker.generation, self.settings.capacity, cx.now);
+            let incarnation = (worker.generation, edition);
+            let process = Process::starting(incarnation, self.settings.capacity, cx.now);
             worker.engine = Engine::Live(process);
             let process = worker.process_id();
+            self.call_off_replacement(id);
             self.starting += 1;
             self.timers.set(Timer::Process(id), cx.now.after(self.settings.start_timeout));
-            cx.push(Command::Spawn { process });
+            cx.push(Command::Spawn { process, edition });
             cx.notify(Notice::PhaseChanged {
                 process,
                 from: None,
@@ -96,7 +100,9 @@ impl Pool {
         });
         self.refresh(id.worker);
         let exhausted = cause == SpawnFailure::Exhausted && reason.is_none();
-        if exhausted && self.stage == Stage::Open && self.workers[&id.worker].in_service() {
+        let trial = self.is_trial(id.worker);
+        let in_service = self.workers[&id.worker].in_service();
+        if exhausted && self.stage == Stage::Open && in_service && !trial {
             self.transition(cx, id.worker, Trigger::PauseExhausted, None);
         } else {
             // What the system lacks is not held against the pool.
@@ -107,12 +113,16 @@ impl Pool {
     }
 
     pub(crate) fn on_process_ready(&mut self, cx: &mut Cx<'_>, id: ProcessId, ready: Ready) {
-        let (capacity, prefetch) = (self.capacity_of(ready), self.settings.prefetch);
         let Some(worker) = self.current(cx, id) else { return };
-        let process = worker.process_mut().expect("checked by `current`");
-        if process.state != State::Starting {
+        if worker.process().expect("checked by `current`").state != State::Starting {
             return self.stale(cx, id);
         }
+        if self.is_trial(id.worker) {
+            self.adopt_settings();
+        }
+        let (capacity, prefetch) = (self.capacity_of(ready), self.settings.prefetch);
+        let worker = self.workers.get_mut(&id.worker).expect("looked up above");
+        let process = worker.process_mut().expect("checked by `current`");
         process.state = State::Serving;
         process.capacity = capacity;
         process.prefetch = if ready.gives_back { prefetch } else { 0 };
@@ -121,11 +131,16 @@ impl Pool {
         process.heartbeat = ready.heartbeat;
         // Whoever answers pings knows the rest too.
         process.answers_checks = ready.heartbeat;
+        process.saves_sessions = ready.saves_sessions;
+        worker.ready_since = cx.now;
+        worker.last_used = cx.now;
         self.starting -= 1;
         self.timers.clear(Timer::Process(id.worker));
         self.show(cx, id.worker, PhaseReason::Ready);
         self.begin_heartbeat(cx, id.worker);
         self.begin_checkups(cx, id.worker);
+        self.begin_ttl(cx, id.worker);
+        self.begin_idle_watch(cx, id.worker);
         self.refresh(id.worker);
         self.note_readiness(cx, id.worker);
         self.launch(cx);
@@ -150,11 +165,18 @@ impl Pool {
         }
         self.close_breaker_after_probe(cx, id);
         self.begin_retirement_of_predecessor(cx, id);
-        if !self.was_ready {
+        self.adopt_if_trial(cx, id);
+        self.note_who_serves(cx);
+    }
+
+    /// A pool that keeps nobody is ready as it is.
+    pub(crate) fn note_who_serves(&mut self, cx: &mut Cx<'_>) {
+        let (serving, min) = (self.serving_count(), self.settings.min as usize);
+        if !self.was_ready && (serving > 0 || min == 0) {
             self.was_ready = true;
             cx.notify(Notice::FirstReady);
         }
-        if !self.was_all_ready && self.serving_count() >= self.settings.size as usize {
+        if !self.was_all_ready && serving >= min {
             self.was_all_ready = true;
             cx.notify(Notice::AllReady);
         }
@@ -308,6 +330,7 @@ impl Pool {
         for lease in leases {
             self.lose_place(cx, lease, id.worker);
         }
+        self.lose_bonds(cx, id);
         let why = reason.map_or(LossReason::Crashed, LossReason::Stopped);
         for (position, held) in held.iter().enumerate() {
             let seen = streamed.contains(&held.request);
@@ -344,8 +367,11 @@ impl Pool {
         let request = self.requests.get_mut(&id).expect("a live hold has its request");
         request.tries += 1;
         request.past = Some(Past::Lost { exit, reason });
+        // A session that insists on its process is not to find another one behind its back.
+        let insists = request.spec.bond.is_some_and(|bond| bond.affinity.strict());
         let again = request.spec.idempotent
             && !streamed
+            && !insists
             && request.tries < self.settings.attempts_max
             && self.stage == Stage::Open;
         if again {
@@ -378,6 +404,10 @@ impl Pool {
             let reply = Reply::Done { worker: id, status: worker.status };
             cx.push(Command::Reply { order, reply });
         }
+        let terminal = worker.status.terminal();
+        if self.is_trial(id) && self.stage == Stage::Open && !terminal {
+            return self.transition(cx, id, Trigger::Terminate, None);
+        }
         // Nothing follows what ends in a shutdown.
         match (self.stage, unplanned) {
             (Stage::Open, true) => self.counters.restarts_unplanned += 1,
@@ -406,6 +436,9 @@ impl Pool {
             Timer::Heartbeat(id),
             Timer::Checkup(id),
             Timer::Patience(id),
+            Timer::Save(id),
+            Timer::Idle(id),
+            Timer::Ttl(id),
         ] {
             self.timers.clear(timer);
         }

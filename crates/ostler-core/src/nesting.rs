@@ -5,17 +5,19 @@
 
 use std::collections::BTreeSet;
 
+use crate::bond::Way;
 use crate::command::Refusal;
 use crate::event::{RequestSpec, Target};
 use crate::id::RequestId;
 use crate::pool::{Cx, Pool};
 use crate::process::Held;
 use crate::restart::Breaker;
+use crate::time::Time;
 use crate::worker::Worker;
 
 impl Pool {
     /// The refusal of a nested call that would wait for ever.
-    pub(crate) fn nested_refusal(&self, spec: &RequestSpec) -> Option<Refusal> {
+    pub(crate) fn nested_refusal(&self, now: Time, spec: &RequestSpec) -> Option<Refusal> {
         if spec.ancestors.is_empty() {
             return None;
         }
@@ -23,13 +25,13 @@ impl Pool {
         let mut stuck: Vec<&RequestSpec> = queued.chain([spec]).collect();
         loop {
             let keepers = stuck.iter().flat_map(|spec| &spec.ancestors).copied().collect();
-            if self.may_go_on(spec, &keepers) {
+            if self.may_go_on(now, spec, &keepers) {
                 return None;
             }
             let (any, before) = (self.any_may_come_free(&keepers), stuck.len());
-            stuck.retain(|spec| match spec.target {
-                Target::Any => !any,
-                _ => !self.may_go_on(spec, &keepers),
+            stuck.retain(|spec| match (spec.target, spec.bond, spec.key) {
+                (Target::Any, None, None) => !any,
+                _ => !self.may_go_on(now, spec, &keepers),
             });
             if stuck.len() == before {
                 return Some(Refusal::NestedDeadlock);
@@ -39,20 +41,27 @@ impl Pool {
 
     /// Places went for good: those who can no longer be served are told so, the youngest first.
     pub(crate) fn refuse_circles(&mut self, cx: &mut Cx<'_>) {
-        let stuck = |pool: &Pool, id: &RequestId| pool.nested_refusal(&pool.requests[id].spec);
+        let now = cx.now;
+        let stuck = |pool: &Pool, id: &RequestId| pool.nested_refusal(now, &pool.requests[id].spec);
         while let Some(id) = self.nested.iter().rfind(|id| stuck(self, id).is_some()).copied() {
             self.unqueue(id);
             self.turn_away(cx, id, Refusal::NestedDeadlock);
         }
     }
 
-    fn may_go_on(&self, spec: &RequestSpec, keepers: &BTreeSet<RequestId>) -> bool {
-        match spec.target {
-            Target::Any => self.any_may_come_free(keepers),
-            Target::Worker(id) => {
-                self.workers.get(&id).is_some_and(|worker| self.may_come_free(worker, keepers))
+    fn may_go_on(&self, now: Time, spec: &RequestSpec, keepers: &BTreeSet<RequestId>) -> bool {
+        match self.way(now, spec) {
+            Way::Anyone | Way::Rather(_) => self.any_may_come_free(keepers),
+            Way::Only(id) => self.workers.get(&id).is_some_and(|worker| {
+                // What one that leaves was to serve goes elsewhere, unless it was named.
+                let moves = worker.retiring && spec.target == Target::Any;
+                self.may_come_free(worker, keepers) || (moves && self.any_may_come_free(keepers))
+            }),
+            Way::Key(_) => {
+                let room = self.regular_count() < self.settings.max as usize;
+                room || self.any_may_come_free(keepers)
             }
-            Target::Lease(lease, place) => {
+            Way::Place(lease, place) => {
                 let place = self.leases.get(&lease).and_then(|lease| lease.place(place));
                 let busy = place.and_then(|place| place.busy);
                 busy.is_none_or(|busy| !keepers.contains(&busy))
@@ -62,7 +71,7 @@ impl Pool {
 
     fn any_may_come_free(&self, keepers: &BTreeSet<RequestId>) -> bool {
         let mut pool = self.workers.values().filter(|worker| !worker.dedicated);
-        pool.any(|worker| self.may_come_free(worker, keepers))
+        self.may_grow() || pool.any(|worker| self.may_come_free(worker, keepers))
     }
 
     /// One that is on its way out takes nobody any more.

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::bond::Bonds;
 use crate::command::{Command, Notice, PhaseReason};
 use crate::event::Event;
 use crate::id::{IdMap, LeaseId, ProcessId, RequestId, WorkerId};
+use crate::keyed::Keys;
 use crate::lease::Lease;
 use crate::process::Process;
 use crate::quarantine::Quarantine;
 use crate::queue::FairQueue;
+use crate::reload::Reload;
 use crate::request::{Place, Request};
 use crate::restart::{Breaker, Restarts};
 use crate::roster::Roster;
@@ -22,6 +25,21 @@ use crate::worker::{Worker, WorkerView};
 pub struct Pool {
     pub(crate) settings: Settings,
     pub(crate) stage: Stage,
+    /// Nothing new is given to workers.
+    pub(crate) paused: bool,
+    /// Nobody new is let in.
+    pub(crate) closed: bool,
+    /// And nobody is inside any more.
+    pub(crate) drained: bool,
+    /// Which kind of worker the pool has.
+    pub(crate) edition: u32,
+    pub(crate) reload: Option<Reload>,
+    /// How many workers the pool wants.
+    pub(crate) target: u32,
+    /// Memory is short.
+    pub(crate) strained: bool,
+    /// And somebody was told that the pool does not grow for that.
+    pub(crate) growth_held: bool,
     pub(crate) workers: BTreeMap<WorkerId, Worker>,
     /// Workers that reached a terminal status, the last of them, so that orders about them are
     /// answered by their status.
@@ -32,6 +50,8 @@ pub struct Pool {
     pub(crate) queue: FairQueue,
     /// Requests that only one worker may serve.
     pub(crate) own: BTreeMap<WorkerId, FairQueue>,
+    pub(crate) keys: Keys,
+    pub(crate) bonds: Bonds,
     /// Length of all queues together.
     pub(crate) queued: usize,
     /// Moving average of how long a worker takes for a request.
@@ -55,8 +75,8 @@ pub struct Pool {
     pub(crate) launched_in_batch: u32,
     pub(crate) next_launch: Time,
 
-    /// The worker that is being replaced, and those that wait for it.
-    pub(crate) replacing: Option<WorkerId>,
+    /// The workers that are being replaced, and those whose turn comes.
+    pub(crate) replacing: BTreeSet<WorkerId>,
     pub(crate) to_replace: VecDeque<WorkerId>,
 
     pub(crate) was_ready: bool,
@@ -104,12 +124,29 @@ pub struct Counters {
     pub illegal_orders: u64,
     pub restarts_planned: u64,
     pub restarts_unplanned: u64,
+    /// Requests of a session that went to its process.
+    pub affinity_hits: u64,
+    /// And those that went to another one.
+    pub affinity_misses: u64,
+    /// What the sweep found, in all.
+    pub sweep_findings: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolView {
     pub lifecycle: Lifecycle,
-    pub size: u32,
+    pub min: u32,
+    pub max: u32,
+    /// Workers that it wants just now.
+    pub target: u32,
+    /// Workers that it has, dedicated ones not counted.
+    pub workers: usize,
+    pub paused: bool,
+    /// Nobody is inside any more, since it lets nobody in.
+    pub drained: bool,
+    /// Memory is short, and it does not grow.
+    pub strained: bool,
+    pub edition: u32,
     pub queued: usize,
     pub oldest_waits: Duration,
     pub ready: usize,
@@ -149,14 +186,24 @@ impl Pool {
             nested: BTreeSet::new(),
             quarantine: Quarantine::default(),
             roster: Roster::new(settings.strategy.clone()),
+            target: settings.min,
             settings,
             stage: Stage::New,
+            paused: false,
+            closed: false,
+            drained: false,
+            edition: 1,
+            reload: None,
+            strained: false,
+            growth_held: false,
             workers: BTreeMap::new(),
             buried: BTreeMap::new(),
             next_worker: 1,
             requests: IdMap::default(),
             queue: FairQueue::default(),
             own: BTreeMap::new(),
+            keys: Keys::default(),
+            bonds: Bonds::default(),
             queued: 0,
             leases: BTreeMap::new(),
             waiting_leases: BTreeSet::new(),
@@ -165,7 +212,7 @@ impl Pool {
             starting: 0,
             launched_in_batch: 0,
             next_launch: Time::ZERO,
-            replacing: None,
+            replacing: BTreeSet::new(),
             to_replace: VecDeque::new(),
             was_ready: false,
             was_all_ready: false,
@@ -179,6 +226,7 @@ impl Pool {
         self.forgive_own_stall(cx);
         self.on_event(cx, event);
         self.feed(cx);
+        self.note_if_drained(cx);
     }
 
     /// When to send `DeadlineReached`.
@@ -199,6 +247,15 @@ impl Pool {
                 self.on_answered(cx, process, (request, attempt), answer, streamed);
             }
             Event::HealthReported { process, well } => self.on_health_reported(cx, process, well),
+            Event::MemoryMeasured { process, bytes } => {
+                self.on_memory_measured(cx, process, bytes);
+            }
+            Event::PressureChanged { high } => self.on_pressure_changed(high),
+            Event::SessionSaved { process, session, saved } => {
+                self.on_session_saved(cx, process, session, saved);
+            }
+            Event::SessionEnded { session } => self.on_session_ended(cx, session),
+            Event::KeyEnded { key } => self.on_key_ended(cx, key),
             Event::ProcessTainted { process } => self.on_process_tainted(cx, process),
             Event::ProcessHeard { process } => self.on_process_heard(cx, process),
             Event::RetireAsked { process } => self.on_retire_asked(cx, process),
@@ -212,6 +269,9 @@ impl Pool {
             Event::LeaseRenewed { lease, ttl } => self.on_lease_renewed(cx, lease, ttl),
             Event::LeaseReleased { lease, discard } => self.on_lease_released(cx, lease, discard),
             Event::Ordered { order, action } => self.on_ordered(cx, order, action),
+            Event::ReloadOrdered { order, settings } => {
+                self.on_reload_ordered(cx, order, settings);
+            }
             Event::Recorded { record, result } => self.on_recorded(cx, record, result),
         }
     }
@@ -219,7 +279,10 @@ impl Pool {
     fn on_pool_started(&mut self, cx: &mut Cx<'_>) {
         assert!(self.stage == Stage::New, "a pool starts once");
         self.stage = Stage::Open;
+        self.begin_sweeps(cx);
+        self.note_who_serves(cx);
         self.replenish(cx);
+        self.begin_trial(cx);
     }
 
     fn on_deadline_reached(&mut self, cx: &mut Cx<'_>) {
@@ -234,11 +297,16 @@ impl Pool {
                 Timer::Restart(worker) => self.on_restart_due(cx, worker),
                 Timer::Supervise(worker) => self.on_supervisor_timeout(cx, worker),
                 Timer::Record(worker) => self.on_record_due(cx, worker),
+                Timer::Save(worker) => self.on_save_overdue(cx, worker),
+                Timer::Idle(worker) => self.on_idle_due(cx, worker),
+                Timer::Ttl(worker) => self.on_ttl_due(cx, worker),
                 Timer::Lease(lease) => self.on_lease_timer(cx, lease),
                 Timer::Launch => self.launch(cx),
                 Timer::Breaker => self.on_cooldown_over(cx),
-                // Losing patience is a state that `feed` looks at.
-                Timer::Gang => {}
+                Timer::Grow => self.on_growth_due(cx),
+                Timer::Sweep => self.on_sweep_due(cx),
+                // Losing patience is a state that `feed` looks at, and so is coming of age.
+                Timer::Gang | Timer::Evict => {}
             }
         }
     }
@@ -284,6 +352,7 @@ impl Pool {
             Stage::New => Lifecycle::Starting,
             Stage::Draining => Lifecycle::Draining,
             Stage::Stopped => Lifecycle::Stopped,
+            Stage::Open if self.closed => Lifecycle::Draining,
             Stage::Open if self.failed() => Lifecycle::Failed,
             Stage::Open if !self.was_ready => Lifecycle::Starting,
             Stage::Open => Lifecycle::Running,
@@ -301,19 +370,34 @@ impl Pool {
         PoolView {
             capacity,
             running,
-            occupancy: match capacity {
-                0 => Occupancy::Idle,
-                _ if running >= capacity => Occupancy::AtCapacity,
-                _ => Occupancy::Active,
-            },
+            occupancy: self.occupancy(capacity, running),
             lifecycle: self.lifecycle(),
-            size: self.settings.size,
+            min: self.settings.min,
+            max: self.settings.max,
+            target: self.target,
+            workers: self.regular_count(),
+            paused: self.paused,
+            drained: self.drained,
+            strained: self.strained,
+            edition: self.edition,
             queued: self.queued,
             oldest_waits: self.oldest_waits(now),
             ready: self.serving_count(),
             leases: self.leases.len(),
             service: self.service,
             counters: self.counters,
+        }
+    }
+
+    /// A keyed pool is full when it has all its workers: the next key has to wait or to evict.
+    fn occupancy(&self, capacity: u32, running: u32) -> Occupancy {
+        let all_made = self.regular_count() >= self.settings.max as usize;
+        match capacity {
+            0 => Occupancy::Idle,
+            _ if all_made && (self.settings.keyed.is_some() || running >= capacity) => {
+                Occupancy::AtCapacity
+            }
+            _ => Occupancy::Active,
         }
     }
 
@@ -331,9 +415,14 @@ impl Pool {
         let request = self.requests.get(&id)?;
         let process = match request.place {
             Place::Held(process) => Some(process),
-            Place::Queued | Place::Retrying => None,
+            Place::Queued(_) | Place::Retrying => None,
         };
         Some((process, request.attempt))
+    }
+
+    /// Which kind of worker it has; a reload makes the next one.
+    pub fn edition(&self) -> u32 {
+        self.edition
     }
 
     pub fn settings(&self) -> &Settings {

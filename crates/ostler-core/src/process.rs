@@ -9,12 +9,13 @@
 
 use crate::command::{Phase, StopReason};
 use crate::event::Exit;
-use crate::id::{LeaseId, RequestId};
+use crate::id::{LeaseId, RequestId, SessionId};
 use crate::time::Time;
 
 #[derive(Debug)]
 pub(crate) struct Process {
     pub generation: u32,
+    pub edition: u32,
     pub capacity: u32,
     /// Requests that may wait in its stream.
     pub prefetch: u32,
@@ -27,6 +28,12 @@ pub(crate) struct Process {
     /// The first ping since then.
     pub pinged: Option<Time>,
     pub heartbeat: bool,
+    /// It hands over the state of a session when asked to.
+    pub saves_sessions: bool,
+    /// Requests that it has let go of.
+    pub served: u64,
+    /// Resident bytes of it and its descendants, as last measured.
+    pub memory: u64,
     /// It missed a heartbeat while it had nothing to do.
     pub silent: bool,
     pub unresponsive: bool,
@@ -72,6 +79,8 @@ pub(crate) struct Held {
     pub sent: Time,
     pub lease: Option<LeaseId>,
     pub fingerprint: u64,
+    /// The session that runs here with it, on its own process.
+    pub bond: Option<SessionId>,
     pub hold: Hold,
 }
 
@@ -94,9 +103,10 @@ impl Hold {
 }
 
 impl Process {
-    pub fn starting(generation: u32, capacity: u32, now: Time) -> Self {
+    pub fn starting((generation, edition): (u32, u32), capacity: u32, now: Time) -> Self {
         Process {
             generation,
+            edition,
             capacity,
             prefetch: 0,
             state: State::Starting,
@@ -105,6 +115,9 @@ impl Process {
             heard: now,
             pinged: None,
             heartbeat: false,
+            saves_sessions: false,
+            served: 0,
+            memory: 0,
             silent: false,
             unresponsive: false,
             failed_checks: 0,

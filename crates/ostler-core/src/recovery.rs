@@ -62,7 +62,7 @@ impl Pool {
         if !self.failed() {
             return;
         }
-        let waiting: Vec<RequestId> = self.queue.iter().collect();
+        let waiting: Vec<RequestId> = self.queue.iter().chain(self.keys.iter()).collect();
         for request in waiting {
             self.unqueue(request);
             self.turn_away(cx, request, Refusal::PoolFailed);
@@ -91,7 +91,7 @@ impl Pool {
         }
     }
 
-    fn close_breaker(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn close_breaker(&mut self, cx: &mut Cx<'_>) {
         self.restarts.breaker = Breaker::Closed;
         self.restarts.forget();
         cx.notify(Notice::BreakerClosed);

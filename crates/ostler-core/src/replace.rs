@@ -1,10 +1,11 @@
-//! Planned replacement: a new worker first, and when it is ready the old one ends. One at a time,
-//! so that the pool never has more than one worker too many. And the pool's size, kept.
+//! Planned replacement: a new worker first, and when it is ready the old one ends. A few at a time
+//! (`retire_max`), so that the pool never has more than that many workers too many. And the
+//! pool's size, kept.
 
-use crate::command::{Command, Reply, StopReason};
+use crate::command::{Command, Notice, Reply, Retirement};
 use crate::id::{OrderId, ProcessId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
-use crate::process::{State, Step};
+use crate::process::State;
 use crate::restart::Breaker;
 use crate::status::Status;
 use crate::worker::Worker;
@@ -15,35 +16,25 @@ impl Pool {
         if self.stage != Stage::Open || self.restarts.breaker != Breaker::Closed {
             return;
         }
+        self.shed(cx);
         for _ in 0..self.missing() {
             self.create_worker(cx, None, false);
         }
         self.begin_next_replacement(cx);
     }
 
-    /// How many workers there are too few, those dedicated to somebody not counted.
-    pub(crate) fn missing(&self) -> usize {
-        let regular = self.workers.values().filter(|worker| !worker.dedicated).count();
-        let wanted = self.settings.size as usize + usize::from(self.replacing.is_some());
-        wanted.saturating_sub(regular)
-    }
-
     pub(crate) fn on_recycle_ordered(&mut self, cx: &mut Cx<'_>, order: OrderId, id: WorkerId) {
         let reply = match self.workers.get(&id).or_else(|| self.buried.get(&id)) {
             None => Reply::NoSuchWorker,
-            Some(worker) if worker.pending.is_some() => Reply::InTransition,
+            Some(worker) if worker.pending.is_some() || self.is_trial(id) => Reply::InTransition,
             Some(worker) if worker.status != Status::Running => {
                 let (from, to) = (worker.status, Status::Completed);
                 self.counters.illegal_orders += 1;
                 Reply::Illegal { from, to, allowed: from.allowed() }
             }
             Some(worker) if worker.pending.is_some() || !worker.in_service() => Reply::InTransition,
-            Some(worker) if worker.dedicated => {
-                self.stop(cx, id, StopReason::Discarded, Step::Drain);
-                Reply::Done { worker: id, status: Status::Running }
-            }
             Some(_) => {
-                self.plan_replacement(cx, id);
+                self.retire(cx, id, Retirement::Ordered);
                 Reply::Done { worker: id, status: Status::Running }
             }
         };
@@ -58,7 +49,6 @@ impl Pool {
             State::Stopping { .. } => return,
             State::Starting | State::Exited { .. } => return self.stale(cx, id),
         }
-        let dedicated = worker.dedicated;
         // Under an open breaker nobody takes its place soon: it serves on until then.
         if self.restarts.breaker == Breaker::Closed {
             let worker = self.workers.get_mut(&id.worker).expect("looked up above");
@@ -66,85 +56,154 @@ impl Pool {
         }
         self.refresh(id.worker);
         self.withdraw_prefetched(cx, id.worker);
-        if dedicated {
-            self.stop(cx, id.worker, StopReason::Discarded, Step::Drain);
-        } else {
-            self.plan_replacement(cx, id.worker);
-        }
+        self.retire(cx, id.worker, Retirement::Asked);
     }
 
-    fn plan_replacement(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
-        if self.replacing != Some(id) && !self.to_replace.contains(&id) {
-            self.to_replace.push_back(id);
-            self.begin_next_replacement(cx);
+    pub(crate) fn plan_replacement(&mut self, cx: &mut Cx<'_>, id: WorkerId, reason: Retirement) {
+        // The trial of a reload is judged first.
+        let judged = !self.is_trial(id);
+        let worker = self.workers.get_mut(&id).expect("only a known worker is replaced");
+        if worker.retirement.is_some() || worker.retiring || !judged {
+            return;
         }
+        worker.retirement = Some(reason);
+        self.to_replace.push_back(id);
+        cx.notify(Notice::Retiring { worker: id, reason });
+        self.begin_next_replacement(cx);
     }
 
     pub(crate) fn begin_next_replacement(&mut self, cx: &mut Cx<'_>) {
+        self.begin_trial(cx);
         if self.stage != Stage::Open || self.restarts.breaker != Breaker::Closed {
             return;
         }
-        if self.replacing.is_some() {
-            return;
-        }
-        self.to_replace.retain(|id| self.workers.contains_key(id));
-        // A paused one keeps its turn.
-        let at = self.to_replace.iter().position(|id| self.workers[id].in_service());
-        if let Some(old) = at.and_then(|at| self.to_replace.remove(at)) {
-            self.replacing = Some(old);
+        while self.replacing.len() < self.settings.retire_max.max(1) as usize {
+            let Some(old) = self.next_to_replace() else { return };
+            let reason = self.workers[&old].retirement.unwrap_or(Retirement::Ordered);
+            if self.one_too_many() {
+                // Nobody need come in its place.
+                self.depart(cx, old, reason);
+                continue;
+            }
             let new = self.create_worker(cx, None, false);
-            self.workers.get_mut(&new).expect("created above").replaces = Some(old);
-            self.workers.get_mut(&old).expect("looked up above").successor = Some(new);
+            self.pair(cx, old, new, reason);
         }
+    }
+
+    fn next_to_replace(&mut self) -> Option<WorkerId> {
+        self.to_replace.retain(|id| self.workers.contains_key(id));
+        // A paused one keeps its turn, and one that is itself to take over does that first.
+        let may = |id: &WorkerId| {
+            let worker = &self.workers[id];
+            worker.in_service() && worker.replaces.is_none()
+        };
+        let at = self.to_replace.iter().position(may)?;
+        self.to_replace.remove(at)
+    }
+
+    fn one_too_many(&self) -> bool {
+        let keyed = self.settings.keyed.is_some();
+        let allowed = if keyed { self.settings.max } else { self.target };
+        self.staying_count() > allowed as usize
+    }
+
+    /// `new` takes over from `old` when it is ready.
+    pub(crate) fn pair(
+        &mut self,
+        cx: &mut Cx<'_>,
+        old: WorkerId,
+        new: WorkerId,
+        reason: Retirement,
+    ) {
+        self.to_replace.retain(|id| *id != old);
+        self.replacing.insert(old);
+        let worker = self.workers.get_mut(&old).expect("only a known worker is replaced");
+        worker.successor = Some(new);
+        let key = worker.key;
+        if worker.retirement.replace(reason) != Some(reason) {
+            cx.notify(Notice::Retiring { worker: old, reason });
+        }
+        let successor = self.workers.get_mut(&new).expect("created by the caller");
+        (successor.replaces, successor.key) = (Some(old), key);
     }
 
     /// The successor is ready: the old one takes nothing new and ends when it is idle.
     pub(crate) fn begin_retirement_of_predecessor(&mut self, cx: &mut Cx<'_>, new: WorkerId) {
-        let Some(old) = self.workers.get_mut(&new).and_then(|worker| worker.replaces.take()) else {
+        let worker = self.workers.get_mut(&new).expect("it just became ready");
+        let Some(old) = worker.replaces.take() else { return };
+        let key = worker.key;
+        if !self.workers.contains_key(&old) {
             return;
-        };
-        let Some(worker) = self.workers.get_mut(&old) else { return };
-        worker.retiring = true;
-        self.refresh(old);
-        self.withdraw_prefetched(cx, old);
-        if self.workers[&old].status == Status::Running {
-            self.complete_when_idle(cx, old);
         }
+        self.workers.get_mut(&old).expect("looked up above").retiring = true;
+        if let Some(key) = key {
+            self.hand_key_to(cx, key, new);
+        }
+        self.leave(cx, old);
     }
 
     /// A worker left the pool: nobody waits for it to replace or to be replaced any more.
     pub(crate) fn unlink(&mut self, cx: &mut Cx<'_>, gone: &mut Worker) {
-        if self.replacing == Some(gone.id) {
-            self.replacing = None;
-            let successor = gone.successor.take().and_then(|id| self.workers.get_mut(&id));
-            if let Some(successor) = successor {
-                successor.replaces = None;
-            }
+        if self.replacing.remove(&gone.id) {
+            self.free_successor(cx, gone);
         }
         if let Some(old) = gone.replaces.take()
-            && self.replacing == Some(old)
+            && self.replacing.remove(&old)
         {
-            self.replacing = None;
-            self.keep_after_all(old);
+            self.keep_after_all(cx, old);
         }
         self.begin_next_replacement(cx);
     }
 
+    /// The old one went before its successor was ready.
+    fn free_successor(&mut self, cx: &mut Cx<'_>, gone: &mut Worker) {
+        let Some(id) = gone.successor.take() else { return };
+        let Some(successor) = self.workers.get_mut(&id) else { return };
+        successor.replaces = None;
+        match gone.key {
+            // Nobody asks for that key any more.
+            Some(_) if gone.departing => self.depart(cx, id, Retirement::KeyEnded),
+            Some(key) => self.hand_key_to(cx, key, id),
+            None => {}
+        }
+    }
+
     /// Its successor came to nothing: better a tired worker than none.
-    fn keep_after_all(&mut self, old: WorkerId) {
+    fn keep_after_all(&mut self, cx: &mut Cx<'_>, old: WorkerId) {
         let Some(worker) = self.workers.get_mut(&old) else { return };
         worker.successor = None;
+        if worker.retiring {
+            return;
+        }
+        worker.retirement = None;
+        let mut older = false;
         if let Some(process) = worker.process_mut() {
             process.leaving = false;
+            older = process.edition < self.edition;
+            self.begin_ttl(cx, old);
         }
         self.refresh(old);
+        if older {
+            self.plan_replacement(cx, old, Retirement::Reloaded);
+        }
+    }
+
+    /// A new process is as good as a new worker: there is no reason to replace it any more.
+    pub(crate) fn call_off_replacement(&mut self, id: WorkerId) {
+        let worker = self.workers.get_mut(&id).expect("its process just started");
+        if worker.retirement.is_some() && !worker.retiring && worker.successor.is_none() {
+            worker.retirement = None;
+            self.to_replace.retain(|waiting| *waiting != id);
+        }
     }
 
     /// No successors for a while: those who asked to go and have none yet serve on.
     pub(crate) fn keep_those_who_would_leave(&mut self) {
-        let waiting: Vec<WorkerId> = self.to_replace.iter().copied().collect();
-        for id in waiting {
-            self.keep_after_all(id);
+        for id in self.to_replace.clone() {
+            if let Some(process) = self.workers.get_mut(&id).and_then(|w| w.process_mut()) {
+                process.leaving = false;
+            }
+            self.refresh(id);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::command::LossReason;
 use crate::event::{Exit, RequestSpec};
-use crate::id::ProcessId;
+use crate::id::{KeyId, LeaseId, ProcessId, WorkerId};
 use crate::time::Time;
 
 #[derive(Debug)]
@@ -34,8 +34,21 @@ pub(crate) enum Past {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    Queued,
+    Queued(Line),
     /// Between two attempts.
     Retrying,
     Held(ProcessId),
+}
+
+/// Where a request waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// For whoever is free.
+    Common,
+    /// For one worker.
+    Own(WorkerId),
+    /// For a worker of this key to be made.
+    Key(KeyId),
+    /// For one place of a lease.
+    Leased(LeaseId, u32),
 }

@@ -55,10 +55,15 @@ impl Restarts {
         if crashes <= 1 {
             return Duration::ZERO;
         }
-        let backoff = &settings.backoff;
+        let backoff = settings.backoff;
         let doublings = (crashes - 2).min(20);
         let base = backoff.first.saturating_mul(1 << doublings).min(backoff.max);
-        base.mul_f64(1.0 + backoff.jitter * self.random.between_minus_one_and_one())
+        self.vary(base, backoff.jitter)
+    }
+
+    /// A little more or less.
+    pub fn vary(&mut self, base: Duration, jitter: f64) -> Duration {
+        base.mul_f64(1.0 + jitter * self.random.between_minus_one_and_one())
     }
 }
 

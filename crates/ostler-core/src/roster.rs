@@ -33,6 +33,14 @@ impl Roster {
         }
     }
 
+    /// Built anew, in the order of another strategy.
+    pub fn rebuild<'a>(&mut self, strategy: Strategy, workers: impl Iterator<Item = &'a Worker>) {
+        *self = Roster::new(strategy);
+        for worker in workers {
+            self.refresh(worker);
+        }
+    }
+
     pub fn refresh(&mut self, worker: &Worker) {
         let entry = self.entry_of(worker);
         let old = match entry {

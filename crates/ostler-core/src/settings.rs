@@ -6,12 +6,40 @@ use crate::strategy::Strategy;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Workers that the pool keeps.
-    pub size: u32,
+    /// Workers that the pool keeps, whatever happens.
+    pub min: u32,
+    /// Workers that it may have. Those above `min` come when requests wait and go when they idle.
+    pub max: u32,
+    /// One worker for each key, made on demand, instead of workers that serve anybody.
+    pub keyed: Option<Keyed>,
+    /// How long a request waits before another worker is made for it.
+    pub scale_up_after: Duration,
+    /// A worker above `min` that was idle this long leaves; never, if unset.
+    pub idle_ttl: Option<Duration>,
+
+    /// How long a process serves before it is replaced.
+    pub ttl: Option<Duration>,
+    /// Share of `ttl` that is random, to either side, so that those who came together do not go
+    /// together.
+    pub ttl_jitter: f64,
+    /// Requests after which a process is replaced, however they ended.
+    pub max_requests: Option<u64>,
+    /// Resident bytes of a process and its descendants, beyond which it is replaced.
+    pub max_memory: Option<u64>,
+    /// And beyond which it is killed.
+    pub max_memory_hard: Option<u64>,
+    /// Workers that are replaced at a time.
+    pub retire_max: u32,
+
+    /// A session that was not heard of for this long has no worker any more, unless it is strict.
+    pub affinity_ttl: Duration,
+    /// How long a worker may take to hand over the state of one session.
+    pub save_timeout: Duration,
+
     /// Requests that one process works on at a time.
     pub capacity: u32,
     pub capacity_from: CapacityFrom,
-    /// Workers made by order, beside `size`.
+    /// Workers made by order, beside `max`.
     pub dedicated_max: u32,
 
     /// Which of the open workers is chosen.
@@ -62,6 +90,8 @@ pub struct Settings {
     pub gang_patience: Duration,
     pub leases_max: u32,
 
+    /// How often the pool looks whether it agrees with itself.
+    pub sweep: Duration,
     /// Wait before a change that the store did not confirm is sent to it again.
     pub record_retry: Duration,
     pub seed: u64,
@@ -76,6 +106,26 @@ pub struct Heartbeat {
     pub initial_delay: Duration,
     /// Misses are told of and nothing else comes of them.
     pub independent: bool,
+}
+
+/// A pool in which each key has a worker of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keyed {
+    pub evict: Evict,
+    /// A process younger than this is not evicted.
+    pub evict_min_age: Duration,
+}
+
+/// Who goes when a new key needs a place: only ever one that has nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Evict {
+    /// The one that has been idle longest.
+    #[default]
+    Lru,
+    /// The one that was made first.
+    Oldest,
+    /// The one that served the fewest requests.
+    LeastUsed,
 }
 
 /// Active checks of workers with nothing to do.
@@ -126,7 +176,19 @@ impl Default for Settings {
 impl Settings {
     pub fn of_size(size: u32) -> Self {
         Settings {
-            size,
+            min: size,
+            max: size,
+            keyed: None,
+            scale_up_after: Duration::from_millis(50),
+            idle_ttl: Some(Duration::from_secs(300)),
+            ttl: None,
+            ttl_jitter: 0.1,
+            max_requests: None,
+            max_memory: None,
+            max_memory_hard: None,
+            retire_max: 1,
+            affinity_ttl: Duration::from_secs(300),
+            save_timeout: Duration::from_secs(5),
             capacity: 1,
             capacity_from: CapacityFrom::Min,
             dedicated_max: 10,
@@ -171,6 +233,7 @@ impl Settings {
             quarantine: Duration::from_secs(60),
             gang_patience: Duration::from_secs(5),
             leases_max: 1_000,
+            sweep: Duration::from_secs(60),
             record_retry: Duration::from_millis(200),
             seed: 0,
         }

@@ -27,7 +27,10 @@ impl Pool {
 
     fn turn_away_everyone(&mut self, cx: &mut Cx<'_>) {
         self.timers.clear(Timer::Breaker);
-        self.timers.clear(Timer::Launch);
+        for timer in [Timer::Launch, Timer::Grow, Timer::Evict, Timer::Sweep] {
+            self.timers.clear(timer);
+        }
+        self.give_up_reload(cx);
         let leases: Vec<LeaseId> = self.leases.keys().copied().collect();
         for id in leases {
             match self.leases[&id].state {
@@ -43,7 +46,7 @@ impl Pool {
             .collect();
         waiting.sort_by_key(|(id, _)| *id);
         for (id, place) in waiting {
-            if place == Place::Queued {
+            if matches!(place, Place::Queued(_)) {
                 self.unqueue(id);
             }
             self.turn_away(cx, id, Refusal::ShuttingDown);

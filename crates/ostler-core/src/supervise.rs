@@ -4,9 +4,9 @@
 //! say whether it did the work is asked again with the same record until it can; meanwhile the
 //! worker has that one change pending and takes no other.
 
-use crate::command::{Change, Command, Notice, Refusal, Reply, StopReason};
-use crate::event::{Action, Recording};
-use crate::id::{OrderId, RecordId, WorkerId};
+use crate::command::{Change, Command, Notice, Refusal, Reply, Retirement, StopReason};
+use crate::event::{Action, Recording, Target};
+use crate::id::{OrderId, RecordId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::process::Step;
 use crate::status::{Status, Trigger};
@@ -31,6 +31,15 @@ impl Pool {
             Action::Complete(worker) => return self.on_complete_ordered(cx, order, worker),
             Action::Terminate(worker) => (worker, Trigger::Terminate),
             Action::Recycle(worker) => return self.on_recycle_ordered(cx, order, worker),
+            Action::RecyclePool => return self.on_recycle_pool_ordered(cx, order),
+            Action::PausePool => return self.on_pause_pool_ordered(cx, order),
+            Action::ResumePool => return self.on_resume_pool_ordered(cx, order),
+            Action::DrainPool => return self.on_drain_pool_ordered(cx, order),
+            Action::Scale { min, max } => return self.on_scale_ordered(cx, order, (min, max)),
+            Action::Bind { session, worker } => {
+                return self.on_bind_ordered(cx, order, session, worker);
+            }
+            Action::Unbind(session) => return self.on_unbind_ordered(cx, order, session),
         };
         self.transition(cx, worker, trigger, Some(order));
     }
@@ -56,9 +65,10 @@ impl Pool {
         if self.workers.get(&id).is_some_and(|worker| worker.completing.is_some()) {
             return cx.push(Command::Reply { order, reply: Reply::InTransition });
         }
-        let draining = self.workers.get(&id).is_some_and(|worker| {
-            worker.status == Status::Running && worker.pending.is_none() && !worker.retiring
-        });
+        let draining = self
+            .workers
+            .get(&id)
+            .is_some_and(|worker| worker.status == Status::Running && worker.pending.is_none());
         if !draining {
             return self.transition(cx, id, Trigger::Complete, Some(order));
         }
@@ -66,12 +76,15 @@ impl Pool {
         self.refresh(id);
         self.withdraw_prefetched(cx, id);
         self.timers.set(Timer::Supervise(id), cx.now.after(self.settings.supervisor_timeout));
+        self.evacuate(cx, id);
+        self.reroute(cx, id, None);
         self.complete_when_idle(cx, id);
     }
 
     pub(crate) fn complete_when_idle(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         let worker = &self.workers[&id];
-        let busy = worker.process().is_some_and(|process| !process.idle());
+        let busy = worker.process().is_some_and(|process| !process.idle())
+            || self.bonds.any_at(worker.process_id());
         // Paused meanwhile: it completes after it was resumed, or runs out of time.
         if busy || worker.pending.is_some() || worker.status != Status::Running {
             return;
@@ -109,7 +122,13 @@ impl Pool {
         let id = WorkerId(self.next_worker);
         self.next_worker += 1;
         self.workers.insert(id, Worker::new(id, dedicated, cx.now));
-        let change = Change { from: None, to: Status::Idle, trigger: Trigger::Create, order };
+        let change = Change {
+            from: None,
+            to: Status::Idle,
+            trigger: Trigger::Create,
+            retirement: None,
+            order,
+        };
         self.record(cx, id, change);
         id
     }
@@ -137,7 +156,8 @@ impl Pool {
             self.counters.illegal_orders += u64::from(order.is_some());
             return reply(cx, order, Reply::Illegal { from, to, allowed: from.allowed() });
         }
-        self.record(cx, id, Change { from: Some(from), to, trigger, order });
+        let retirement = worker.retirement.filter(|_| trigger == Trigger::Complete);
+        self.record(cx, id, Change { from: Some(from), to, trigger, retirement, order });
     }
 
     fn record(&mut self, cx: &mut Cx<'_>, id: WorkerId, change: Change) {
@@ -359,8 +379,10 @@ impl Pool {
 
     fn after_complete(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         self.timers.clear(Timer::Supervise(id));
-        self.workers.get_mut(&id).expect("it just completed").completing = None;
-        self.stop(cx, id, StopReason::Retired, Step::Ask);
+        let worker = self.workers.get_mut(&id).expect("it just completed");
+        worker.completing = None;
+        let reason = *worker.retirement.get_or_insert(Retirement::Ordered);
+        self.stop(cx, id, StopReason::Retired(reason), Step::Ask);
         self.bury_if_parked(cx, id);
     }
 
@@ -383,7 +405,7 @@ impl Pool {
         for timer in [Timer::Restart(id), Timer::Supervise(id)] {
             self.timers.clear(timer);
         }
-        self.refuse_own(cx, id);
+        let waiting = self.take_own(id);
         let mut worker = self.workers.remove(&id).expect("only a known worker is buried");
         if let Some(order) = worker.completing.take() {
             let answered = worker.status == Status::Completed;
@@ -391,22 +413,35 @@ impl Pool {
                 cx.push(Command::Reply { order, reply: Reply::TimedOut });
             }
         }
+        self.close_key_of(&worker);
         self.unlink(cx, &mut worker);
+        self.fail_reload_of(cx, &worker);
         self.buried.insert(id, worker);
         if self.buried.len() > BURIED_MAX {
             self.buried.pop_first();
         }
+        self.send_elsewhere(cx, waiting);
         self.open_breaker_if_probe_died(cx, id);
         self.refuse_if_failed(cx);
         self.replenish(cx);
         self.refuse_circles(cx);
     }
 
-    fn refuse_own(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
-        let Some(queue) = self.own.remove(&id) else { return };
-        for request in queue.iter() {
-            self.left_queue(request);
-            self.turn_away(cx, request, Refusal::WorkerNotServing);
+    fn take_own(&mut self, id: WorkerId) -> Vec<RequestId> {
+        let waiting = self.own.remove(&id).map_or_else(Vec::new, |queue| queue.iter().collect());
+        for request in &waiting {
+            self.left_queue(*request);
+        }
+        waiting
+    }
+
+    /// Those who waited for a worker that is gone: others may serve them, unless they named it.
+    fn send_elsewhere(&mut self, cx: &mut Cx<'_>, waiting: Vec<RequestId>) {
+        for request in waiting {
+            match self.requests[&request].spec.target {
+                Target::Any => self.requeue(cx, request),
+                _ => self.turn_away(cx, request, Refusal::WorkerNotServing),
+            }
         }
     }
 }

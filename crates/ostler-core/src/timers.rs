@@ -25,12 +25,23 @@ pub(crate) enum Timer {
     Supervise(WorkerId),
     /// A change that the store has not confirmed.
     Record(WorkerId),
+    /// What a worker should have handed over.
+    Save(WorkerId),
+    /// A worker that may have idled long enough.
+    Idle(WorkerId),
+    /// A process that has served long enough.
+    Ttl(WorkerId),
     Lease(LeaseId),
     /// The next batch of processes.
     Launch,
     Breaker,
     /// The oldest waiting lease loses its patience.
     Gang,
+    /// A request has waited long enough for another worker.
+    Grow,
+    /// A worker is old enough to be evicted.
+    Evict,
+    Sweep,
 }
 
 #[derive(Debug, Default)]

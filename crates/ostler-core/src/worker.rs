@@ -1,8 +1,8 @@
 //! One place in the pool: a durable identity with a status, and what it runs on.
 
-use crate::command::{Change, Phase, StopReason};
+use crate::command::{Change, Phase, Retirement, StopReason};
 use crate::event::Exit;
-use crate::id::{OrderId, ProcessId, RequestId, WorkerId};
+use crate::id::{KeyId, OrderId, ProcessId, RequestId, WorkerId};
 use crate::process::{Hold, Process};
 use crate::status::{Status, Trigger};
 use crate::strategy::Candidate;
@@ -12,6 +12,8 @@ use crate::time::Time;
 pub(crate) struct Worker {
     pub id: WorkerId,
     pub dedicated: bool,
+    /// Whom it belongs to, in a keyed pool.
+    pub key: Option<KeyId>,
     pub status: Status,
     /// Changes of status stored so far.
     pub seq: u64,
@@ -24,6 +26,8 @@ pub(crate) struct Worker {
     pub crashes: u32,
     pub last_exit: Option<Exit>,
     pub last_used: Time,
+    /// When its process became ready.
+    pub ready_since: Time,
     /// Requests that the pool had given out when this one was last given one.
     pub last_turn: u64,
     pub answered: u64,
@@ -31,6 +35,10 @@ pub(crate) struct Worker {
     /// The worker that takes over from this one, once it is ready.
     pub successor: Option<WorkerId>,
     pub replaces: Option<WorkerId>,
+    /// Why it is to go.
+    pub retirement: Option<Retirement>,
+    /// It goes, and nobody comes in its place.
+    pub departing: bool,
     /// No new work; COMPLETED as soon as it is idle.
     pub retiring: bool,
     /// The order that a completion answers.
@@ -81,6 +89,7 @@ impl Worker {
         Worker {
             id,
             dedicated,
+            key: None,
             status: Status::Idle,
             seq: 0,
             pending: None,
@@ -90,11 +99,14 @@ impl Worker {
             crashes: 0,
             last_exit: None,
             last_used: now,
+            ready_since: now,
             last_turn: 0,
             answered: 0,
             paused_by_system: false,
             successor: None,
             replaces: None,
+            retirement: None,
+            departing: false,
             retiring: false,
             completing: None,
             terminating: None,
@@ -154,7 +166,7 @@ impl Worker {
 
     pub fn openness(&self) -> Openness {
         let Some(process) = self.process() else { return Openness::Closed };
-        if !self.accepts() || self.dedicated {
+        if !self.accepts() || self.dedicated || self.key.is_some() {
             return Openness::Closed;
         }
         let used = process.used() as u32;
@@ -195,6 +207,11 @@ impl Worker {
             failed_checks: process.map_or(0, |process| process.failed_checks),
             stopping: process.and_then(Process::stopping),
             retiring: self.retiring,
+            retirement: self.retirement,
+            key: self.key,
+            edition: process.map_or(0, |process| process.edition),
+            served: process.map_or(0, |process| process.served),
+            memory: process.map_or(0, |process| process.memory),
             last_used: self.last_used,
         }
     }
@@ -221,5 +238,14 @@ pub struct WorkerView {
     /// Why it is on its way out.
     pub stopping: Option<StopReason>,
     pub retiring: bool,
+    /// Why it is to go.
+    pub retirement: Option<Retirement>,
+    pub key: Option<KeyId>,
+    /// Which kind of worker its process is.
+    pub edition: u32,
+    /// Requests that its process has let go of.
+    pub served: u64,
+    /// Resident bytes, as last measured; 0 before that.
+    pub memory: u64,
     pub last_used: Time,
 }

@@ -41,6 +41,9 @@ pub struct Ready {
     /// An NDJSON worker honours `credit`; binary ones always do.
     #[serde(skip_serializing_if = "is_false")]
     pub credit: bool,
+    /// It hands over what it keeps of a session when asked to, and takes it up again.
+    #[serde(skip_serializing_if = "is_false")]
+    pub saves_sessions: bool,
 }
 
 impl Default for Ready {
@@ -59,6 +62,7 @@ impl Default for Ready {
             free_threaded: false,
             withdraw: false,
             credit: false,
+            saves_sessions: false,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::chronicle::EndOfProcess;
 use crate::containment::{Cause, Contained, Exit, Report, SpawnError};
 use crate::driver::Driver;
 use crate::failure::describe_exit;
+use crate::launcher::Recipe;
 use crate::link::Link;
 use crate::output::{self, Stream};
 use crate::reader;
@@ -28,10 +29,11 @@ const LAST_WORDS: usize = 10;
 /// What a dead process has written is read within this time, whoever else holds its pipes.
 const OUTPUT_FOLLOWS: Duration = Duration::from_millis(200);
 
-pub(crate) async fn attend(driver: Arc<Driver>, process: ProcessId) {
-    match start(&driver, process).await {
+pub(crate) async fn attend(driver: Arc<Driver>, process: ProcessId, edition: u32) {
+    let recipe = driver.launcher.recipe(edition);
+    match start(&driver, &recipe, process).await {
         Ok((contained, rendezvous)) => {
-            Attendance::begin(driver, process, contained, rendezvous).await
+            Attendance::begin(driver, &recipe, process, contained, rendezvous).await
         }
         Err(error) => {
             let cause = failure(&error);
@@ -78,9 +80,10 @@ fn recycle_all(driver: &Driver, alarm: u64) {
 
 async fn start(
     driver: &Driver,
+    recipe: &Recipe,
     process: ProcessId,
 ) -> Result<(Contained, Option<Rendezvous>), SpawnError> {
-    let (spec, rendezvous) = driver.launcher.prepare(process)?;
+    let (spec, rendezvous) = driver.launcher.prepare(recipe, process)?;
     let root = driver.launcher.root().await?;
     match tokio::time::timeout(SPAWN_LIMIT, root.spawn(spec)).await {
         Ok(spawned) => Ok((spawned?, rendezvous)),
@@ -118,11 +121,12 @@ struct Attendance {
 impl Attendance {
     async fn begin(
         driver: Arc<Driver>,
+        recipe: &Recipe,
         process: ProcessId,
         contained: Contained,
         rendezvous: Option<Rendezvous>,
     ) {
-        let link = Arc::new(Link::new(&driver, process, contained.pid, contained.handle));
+        let link = Arc::new(Link::new(&driver, recipe, process, contained.pid, contained.handle));
         let output = Arc::clone(&link.output);
         let mut attendance = Attendance {
             link: Arc::clone(&link),

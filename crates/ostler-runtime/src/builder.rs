@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_core::{Settings, Strategy};
+use ostler_core::{Affinity, Evict, Keyed, Settings, Strategy};
 use ostler_proto::Body;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +18,7 @@ use crate::pool::{Pool, PoolSpec, StartError};
 use crate::profile::Profile;
 use crate::program::Program;
 use crate::running::{Call, Running};
+use crate::session::KeyedBy;
 
 /// Begins with [`Pool::python`] or [`Pool::command`] and ends with [`PoolBuilder::start`].
 #[derive(Debug, Clone)]
@@ -85,8 +86,33 @@ impl PoolBuilder {
     pub fn size(mut self, workers: u32) -> Self {
         let defaults = Settings::of_size(workers);
         let settings = &mut self.spec.settings;
-        (settings.size, settings.start_batch) = (workers, defaults.start_batch);
-        settings.restart_max = defaults.restart_max;
+        (settings.min, settings.max) = (workers, workers);
+        (settings.start_batch, settings.restart_max) = (defaults.start_batch, defaults.restart_max);
+        self
+    }
+
+    /// Between how many workers it keeps. More come when requests wait, and go when they idle.
+    pub fn scale(self, min: u32, max: u32) -> Self {
+        let mut scaled = self.size(max);
+        scaled.spec.settings.min = min;
+        scaled
+    }
+
+    /// How much sessions insist on their processes, unless a call says so itself.
+    pub fn affinity(mut self, affinity: Affinity) -> Self {
+        self.spec.affinity = affinity;
+        self
+    }
+
+    /// Each session, or each workspace, has a worker of its own, made on demand, at most `max`.
+    pub fn keyed_by(mut self, key: KeyedBy, max: u32) -> Self {
+        self = self.scale(0, max);
+        let keyed = Keyed { evict: Evict::Lru, evict_min_age: Duration::ZERO };
+        self.spec.settings.keyed = Some(keyed);
+        self.spec.key = Some(key);
+        if key == KeyedBy::Session {
+            self.spec.affinity = Affinity::StrictQueue;
+        }
         self
     }
 

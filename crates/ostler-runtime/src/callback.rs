@@ -17,11 +17,13 @@ use crate::driver::Driver;
 use crate::exchange::Exchange;
 use crate::failure::{CallError, Failure, Refused};
 use crate::link::Link;
+use crate::pool::Pool;
 use crate::running::Call;
+use crate::session::{self, CallSession};
 
 /// The pool name under which the functions of the embedding program are called.
 const HOST: &str = "host";
-/// Kept for operations on sessions and jobs.
+/// What the server itself offers to workers: their sessions.
 const OWN: &str = "ostler";
 /// Deadlines that differ by less are the same.
 const ROUNDING: Duration = Duration::from_millis(2);
@@ -81,7 +83,6 @@ impl Drop for Open<'_> {
 enum Denied {
     Call(CallError),
     Host(HostError),
-    NotAvailable,
 }
 
 impl<E: Into<CallError>> From<E> for Denied {
@@ -99,10 +100,6 @@ impl Denied {
                 (known.code.to_owned(), error.to_string(), known.retryable)
             }
             Denied::Host(error) => (error.code.clone(), error.message.clone(), error.retryable),
-            Denied::NotAvailable => {
-                let detail = format!("the pool name `{OWN}` is reserved, and nothing is there yet");
-                ("not_available".to_owned(), detail, false)
-            }
         };
         let mut problem = match self {
             Denied::Call(error) => error.details(true),
@@ -125,11 +122,14 @@ async fn answer(driver: &Arc<Driver>, link: &Link, call: &WorkerCall) -> Result<
             None => return Err(cancelled().into()),
         },
     };
+    if call.pool == OWN {
+        // Quick, and never half done: what was taken from the store must reach the worker.
+        return own(driver, call, parent.as_deref()).await;
+    }
     let deadline = deadline(driver, call, parent.as_deref());
     let time_left = deadline.since(driver.clock.now());
     let called = async {
         match call.pool.as_str() {
-            OWN => Err(Denied::NotAvailable),
             HOST => call_host(driver, link, call, parent.as_deref(), time_left).await,
             _ => call_pool(driver, call, parent.as_deref(), time_left).await,
         }
@@ -161,8 +161,17 @@ fn deadline(driver: &Driver, call: &WorkerCall, parent: Option<&Exchange>) -> Ti
         (Some(_), Some(parent)) => parent.deadline,
         (Some(asked), None) => asked,
         (None, Some(parent)) => parent.deadline,
-        (None, None) => after(driver.request_timeout),
+        (None, None) => after(driver.manner().request_timeout),
     }
+}
+
+async fn own(
+    driver: &Driver,
+    call: &WorkerCall,
+    parent: Option<&Exchange>,
+) -> Result<Body, Denied> {
+    let sessions = driver.directory.sessions();
+    Ok(session::operate(&sessions, &call.function, &call.body, parent).await?)
 }
 
 async fn call_host(
@@ -233,10 +242,18 @@ async fn call_pool(
         priority: parent.map_or(0, |parent| parent.priority),
         owner: parent.map_or(0, |parent| parent.owner),
         traceparent,
+        session: parent.and_then(|parent| inherited(parent, &pool)),
         ..Call::default()
     };
     let running = pool.call_within(nested, lineage);
     // The pool is not to be kept alive by what its own workers wait for.
     drop(pool);
     Ok(running.result().await?.body)
+}
+
+/// What a request calls belongs to its session too, in the manner of the pool that is called.
+fn inherited(parent: &Exchange, pool: &Pool) -> Option<CallSession> {
+    let details = parent.details.as_ref()?;
+    let id = Arc::clone(details.session.as_ref()?);
+    Some(CallSession { id, number: details.session_number, affinity: pool.affinity() })
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ostler_core::{
-    Change, Exit, IdMap, Notice, Phase, PhaseReason, ProcessId, RecordId, RequestId, Time, WorkerId,
+    BondStep, Change, Continuity, Exit, IdMap, Notice, Phase, PhaseReason, ProcessId, RecordId,
+    RequestId, Time, WorkerId,
 };
 use ostler_proto::Metric;
 
@@ -230,12 +231,62 @@ impl Chronicle {
             Notice::BreakerClosed => self.log.publish(self.draft(EventKind::PoolRecovered)),
             Notice::FirstReady => self.log.publish(self.draft(EventKind::PoolReady)),
             Notice::AllReady => self.log.publish(self.draft(EventKind::PoolAllReady)),
+            Notice::Retiring { worker, reason } => {
+                let name = Arc::clone(&self.dossier(*worker).name);
+                let draft = self.draft(EventKind::WorkerRetiring).worker(&name);
+                self.tally.note_retirement(reason.name());
+                self.log.publish(draft.reason(reason.name()));
+            }
+            Notice::Scaled { from, to } => {
+                let reason = if to > from { "grown" } else { "shrunk" };
+                let draft = self.draft(EventKind::PoolScaled).reason(reason);
+                self.log.publish(draft.detail("from_workers", *from).detail("to_workers", *to));
+            }
+            Notice::GrowthHeld => {
+                let draft = self.draft(EventKind::PoolGrowthHeld);
+                self.log.publish(draft.reason("memory_pressure"));
+            }
+            Notice::PoolPaused => self.log.publish(self.draft(EventKind::PoolPaused)),
+            Notice::PoolResumed => self.log.publish(self.draft(EventKind::PoolResumed)),
+            Notice::PoolDraining => {
+                self.log.publish(self.draft(EventKind::PoolDraining).reason("ordered"));
+            }
+            Notice::PoolDrained => self.log.publish(self.draft(EventKind::PoolDrained)),
+            Notice::ReloadBegun { edition } => self.reload(EventKind::PoolReloading, *edition),
+            Notice::Reloaded { edition } => self.reload(EventKind::PoolReloaded, *edition),
+            Notice::ReloadFailed { edition } => self.reload(EventKind::PoolReloadFailed, *edition),
+            Notice::SweepFound { what } => {
+                let draft = self.draft(EventKind::PoolAlarm).reason("sweep");
+                self.log.publish(draft.detail("found", what.as_str()));
+            }
             // Told by what follows from them, or by the driver, which knows the request.
             Notice::Stopping { .. }
             | Notice::StaleDropped { .. }
             | Notice::Retried { .. }
+            | Notice::Session { .. }
             | Notice::Quarantined { .. } => {}
         }
+    }
+
+    fn reload(&self, kind: EventKind, edition: u32) {
+        self.log.publish(self.draft(kind).detail("edition", edition));
+    }
+
+    /// What became of a session's binding.
+    pub fn session(&self, process: ProcessId, step: BondStep, id: &str) {
+        let (kind, reason) = match step {
+            BondStep::Bound => (EventKind::SessionBound, None),
+            BondStep::Rebound(found) => (EventKind::SessionRebound, Some(continuity_name(found))),
+            BondStep::Saved => (EventKind::SessionSaved, None),
+            BondStep::Released => (EventKind::SessionReleased, None),
+            BondStep::Lost => (EventKind::SessionLost, None),
+            BondStep::Unbound => (EventKind::SessionUnbound, None),
+        };
+        let draft = self.about(kind, process).detail("session", id);
+        self.log.publish(match reason {
+            Some(reason) => draft.reason(reason),
+            None => draft,
+        });
     }
 
     pub fn retried(&self, name: Arc<str>, lost: bool) {
@@ -357,6 +408,16 @@ impl Chronicle {
         }
         self.tally.note_end(why);
         self.log.publish(draft);
+    }
+}
+
+pub fn continuity_name(continuity: Continuity) -> &'static str {
+    match continuity {
+        Continuity::Bound => "bound",
+        Continuity::Same => "same",
+        Continuity::Elsewhere => "elsewhere",
+        Continuity::Restored => "restored",
+        Continuity::Restarted => "restarted",
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use ostler_proto::Body;
+use ostler_store::{SessionSettings, Sessions};
 
 use crate::pool::{Pool, WeakPool};
 
@@ -23,6 +24,7 @@ struct Shared {
     /// Weak: a pool lives as long as its handles, not as long as its name is known.
     pools: RwLock<BTreeMap<String, WeakPool>>,
     host: RwLock<BTreeMap<String, HostFunction>>,
+    sessions: OnceLock<Sessions>,
 }
 
 type HostFuture = Pin<Box<dyn Future<Output = Result<Body, HostError>> + Send>>;
@@ -65,6 +67,39 @@ impl<E: std::error::Error> From<E> for HostError {
 impl Directory {
     pub fn new() -> Self {
         Directory::default()
+    }
+
+    /// Calls of its pools belong to these sessions. Without them there are some in memory.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Sessions) -> Self {
+        self.follow(&sessions);
+        assert!(
+            self.shared.sessions.set(sessions).is_ok(),
+            "a directory has one store of sessions"
+        );
+        self
+    }
+
+    /// The sessions of its pools. Inside a tokio runtime.
+    pub fn sessions(&self) -> Sessions {
+        let in_memory = || {
+            let sessions = Sessions::in_memory(SessionSettings::default());
+            self.follow(&sessions);
+            sessions
+        };
+        self.shared.sessions.get_or_init(in_memory).clone()
+    }
+
+    /// Bindings end with their sessions.
+    fn follow(&self, sessions: &Sessions) {
+        let shared = Arc::downgrade(&self.shared);
+        sessions.watch(move |notice| {
+            let Some(shared) = shared.upgrade() else { return };
+            let pools = shared.pools.read().expect("no code panics here").clone();
+            for pool in pools.values().filter_map(WeakPool::upgrade) {
+                pool.driver().on_session_notice(notice);
+            }
+        });
     }
 
     /// Offers a function to all workers, as `ostler.call("host", name, …)`.

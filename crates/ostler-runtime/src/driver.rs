@@ -9,8 +9,7 @@ mod ends;
 mod notices;
 mod orders;
 
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 
 use ostler_core::{
     Command, Event, IdMap, LeaseId, LeaseSpec, OrderId, Pool as Core, ProcessId, Refusal, Reply,
@@ -30,9 +29,11 @@ use crate::failure::{CallError, Refused};
 use crate::launcher::Launcher;
 use crate::lease::LeaseDesk;
 use crate::link::Link;
+use crate::manner::Manner;
 use crate::naming;
 use crate::output::Output;
 use crate::trace::Trace;
+use crate::workspace::Workspaces;
 
 use orders::Afterwards;
 
@@ -43,7 +44,8 @@ pub(crate) struct Driver {
     pub clock: Clock,
     pub launcher: Launcher,
     pub directory: Directory,
-    pub request_timeout: Duration,
+    manner: RwLock<Manner>,
+    pub workspaces: Workspaces,
     inner: Mutex<Inner>,
     /// The next deadline came nearer.
     rearm: Notify,
@@ -89,7 +91,7 @@ pub(crate) struct Parts {
     pub launcher: Launcher,
     pub directory: Directory,
     pub events: Arc<EventLog>,
-    pub request_timeout: Duration,
+    pub manner: Manner,
     pub requests_kept: usize,
     pub traced: bool,
 }
@@ -106,7 +108,8 @@ impl Driver {
             clock,
             launcher,
             directory,
-            request_timeout: parts.request_timeout,
+            manner: RwLock::new(parts.manner),
+            workspaces: Workspaces::default(),
             inner: Mutex::new(Inner {
                 core: Core::new(settings),
                 commands: Vec::with_capacity(16),
@@ -130,6 +133,18 @@ impl Driver {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().expect("the core does not panic; if it did, nothing it says can be used")
+    }
+
+    pub fn me(&self) -> Arc<Driver> {
+        self.me.upgrade().expect("the driver is in use")
+    }
+
+    pub fn manner(&self) -> Manner {
+        *self.manner.read().expect("no code panics here")
+    }
+
+    pub fn change_manner(&self, manner: Manner) {
+        *self.manner.write().expect("no code panics here") = manner;
     }
 
     /// A call arrives.
@@ -218,7 +233,7 @@ impl Driver {
     }
 
     pub fn call_back(&self, link: &Arc<Link>, call: WorkerCall) {
-        let me = self.me.upgrade().expect("the driver is in use");
+        let me = self.me();
         self.run(crate::callback::serve(me, Arc::clone(link), call));
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use ostler_core::{Refusal, RequestId, Started, Time};
+use ostler_core::{Continuity, Refusal, RequestId, Started, Time};
 use ostler_proto::{Body, Credit};
 use serde_json::value::RawValue;
 
@@ -34,6 +34,9 @@ pub(crate) struct Details {
     pub request_id: Option<Arc<str>>,
     pub traceparent: Option<String>,
     pub idempotent: bool,
+    /// The session it belongs to, and its number.
+    pub session: Option<Arc<str>>,
+    pub session_number: u64,
     /// The requests that wait for this one, oldest first: each with the number of its pool.
     pub lineage: Vec<(u64, RequestId)>,
 }
@@ -54,6 +57,8 @@ struct State {
     link: Option<(Arc<Link>, u64)>,
     /// Who worked on it last.
     worker: Option<Arc<str>>,
+    /// What its session found there.
+    continuity: Option<Continuity>,
     /// Consumed since the last grant.
     owed: Owed,
     caller: Option<Waker>,
@@ -98,6 +103,7 @@ impl Exchange {
             state.note(|record| record.begin(began.now, &link.name, began.attempt));
         }
         state.worker = Some(Arc::clone(&link.name));
+        state.continuity = began.continuity;
         state.unwaited = false;
         state.owed = Owed::default();
         state.link = Some((link, wire_id));
@@ -134,6 +140,10 @@ impl Exchange {
 
     pub fn worker(&self) -> Option<Arc<str>> {
         self.state().worker.clone()
+    }
+
+    pub fn continuity(&self) -> Option<Continuity> {
+        self.state().continuity
     }
 
     /// The id that its caller gave.
@@ -284,6 +294,7 @@ pub(crate) struct Began {
     pub now: Time,
     pub attempt: u32,
     pub prefetched: bool,
+    pub continuity: Option<Continuity>,
 }
 
 /// What became of a chunk.
@@ -311,6 +322,7 @@ impl State {
             end: None,
             link: None,
             worker: None,
+            continuity: None,
             owed: Owed::default(),
             caller: None,
             reader: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ostler_core::{Exit, LossReason, Refusal, Started, Waiting};
 use ostler_proto::WorkerError;
+use ostler_store::SessionError;
 
 use crate::events::reason;
 
@@ -31,6 +32,12 @@ pub enum Refused {
     PoolNotFound { pool: String, known: Vec<String> },
     #[error("calls inside calls, {limit} deep: that looks like an endless chain")]
     NestedTooDeep { limit: usize },
+    #[error("{0}")]
+    Session(SessionError),
+    #[error("the request belongs to no session; send it with one")]
+    SessionRequired,
+    #[error("there is no operation `{operation}`; known: {}", known.join(", "))]
+    OperationNotFound { operation: String, known: Vec<String> },
     /// The worker looked at the arguments and did not begin.
     #[error("{}", .0.message)]
     Arguments(WorkerError),
@@ -167,6 +174,22 @@ fn describe(refusal: &Refusal) -> String {
             .to_owned(),
         Refusal::QueueTimeout => "no worker came free within queue_timeout".to_owned(),
         Refusal::ShuttingDown => "the pool is shutting down".to_owned(),
+        Refusal::PoolDraining => {
+            "the pool is being drained and lets nobody in; open it again with: ostler resume"
+                .to_owned()
+        }
+        Refusal::SessionWorkerLost => {
+            "the process of this session is gone, and with it what it kept in memory. This is \
+             told once: the next request of the session begins with a new process"
+                .to_owned()
+        }
+        Refusal::WorkerBusy => "the worker of this session is busy".to_owned(),
+        Refusal::KeyRequired => "this pool keeps a worker for each session or workspace, and the \
+             request names none"
+            .to_owned(),
+        Refusal::NotInKeyedPool => {
+            "workers of a keyed pool belong to their keys and are not lent".to_owned()
+        }
         Refusal::PoolFailed => "the pool's workers keep failing; it will try again".to_owned(),
         Refusal::NoSuchWorker => "there is no such worker".to_owned(),
         Refusal::WorkerNotServing => "the worker is not in service".to_owned(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ostler_core::{Exit, LossReason, Refusal, Started, StopReason, Waiting};
 use ostler_proto::WorkerError;
+use ostler_store::SessionError;
 use serde_json::{Map, Value, json};
 
 use crate::events::reason;
@@ -70,6 +71,9 @@ impl Refused {
                 }
                 _ => final_answer(422, "invalid_arguments"),
             },
+            Refused::Session(error) => known_session(error),
+            Refused::SessionRequired => final_answer(422, "session_required"),
+            Refused::OperationNotFound { .. } => final_answer(404, "operation_not_found"),
             Refused::PoolFailed { .. } => known_refusal(&Refusal::PoolFailed),
             Refused::Pool(refusal) => known_refusal(refusal),
         }
@@ -90,8 +94,28 @@ impl Refused {
             Refused::Pool(Refusal::Quarantined { exit, left }) => json!({
                 "started": false, "exit": exit_details(*exit), "left_seconds": left.as_secs_f64(),
             }),
+            Refused::OperationNotFound { known, .. } => json!({ "started": false, "known": known }),
+            Refused::Session(SessionError::VersionConflict { version, .. }) => {
+                json!({ "started": false, "version": version })
+            }
             _ => json!({ "started": false }),
         }
+    }
+}
+
+fn known_session(error: &SessionError) -> Known {
+    let again = |status, code| Known { retryable: true, ..final_answer(status, code) };
+    match error {
+        SessionError::NotFound { .. } => final_answer(404, "session_not_found"),
+        SessionError::Exists { .. } => final_answer(409, "session_exists"),
+        SessionError::Invalid(_) => final_answer(422, "invalid_session"),
+        SessionError::VersionConflict { .. } => again(412, "version_conflict"),
+        SessionError::Quota { .. } => again(429, "session_quota_exceeded"),
+        SessionError::ProgramNotFound { .. } => final_answer(404, "program_not_found"),
+        SessionError::ProgramQuota { .. } => final_answer(422, "program_quota_exceeded"),
+        SessionError::MetadataTooLarge { .. } => final_answer(413, "metadata_too_large"),
+        SessionError::StoreFull { .. } => final_answer(507, "session_store_full"),
+        SessionError::StoreUnavailable { .. } => unavailable("store_unavailable", SECOND),
     }
 }
 
@@ -100,6 +124,13 @@ fn known_refusal(refusal: &Refusal) -> Known {
         Refusal::Saturated { .. } => unavailable("pool_saturated", SECOND),
         Refusal::QueueTimeout => unavailable("queue_timeout", SECOND),
         Refusal::DeadlineUnreachable { .. } => unavailable("deadline_unreachable", SECOND),
+        Refusal::PoolDraining => unavailable("pool_draining", SECOND),
+        Refusal::SessionWorkerLost => {
+            Known { retryable: true, ..final_answer(409, "session_worker_lost") }
+        }
+        Refusal::WorkerBusy => Known { retryable: true, ..final_answer(409, "worker_busy") },
+        Refusal::KeyRequired => final_answer(422, "key_required"),
+        Refusal::NotInKeyedPool => final_answer(409, "not_in_keyed_pool"),
         Refusal::ShuttingDown => unavailable("shutting_down", SECOND),
         Refusal::PoolFailed => unavailable("pool_failed", Duration::from_secs(30)),
         Refusal::LeaseTimeout => unavailable("lease_timeout", SECOND),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use ostler_core::ProcessId;
 use ostler_proto::{FunctionSpec, Limits, Ready, env};
@@ -15,19 +15,16 @@ use crate::profile::{Profile, ThreadSafety};
 use crate::program::Resolved;
 use crate::rendezvous::Rendezvous;
 
+/// Of the workers that a pool begins with.
+const FIRST_EDITION: u32 = 1;
+
 #[derive(Debug)]
 pub(crate) struct Launcher {
     pool: String,
-    argv: Vec<OsString>,
-    env: BTreeMap<OsString, OsString>,
-    cwd: Option<PathBuf>,
-    named_socket: bool,
-    profile: Profile,
-    thread_safety: ThreadSafety,
     output: OutputSettings,
     containment: Containment,
-    limits: Limits,
-    max_result: u64,
+    /// The kinds of workers by their editions: the current one, and one that is being tried.
+    recipes: Mutex<BTreeMap<u32, Arc<Recipe>>>,
     /// `None` once the pool has stopped.
     root: tokio::sync::Mutex<Option<Arc<RootShim>>>,
     level: Mutex<Level>,
@@ -35,6 +32,72 @@ pub(crate) struct Launcher {
     last_failure: Mutex<Option<String>>,
     /// Processes to be killed as soon as there is something to kill.
     condemned: Mutex<HashSet<ProcessId>>,
+}
+
+/// How one kind of worker is made.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    argv: Vec<OsString>,
+    env: BTreeMap<OsString, OsString>,
+    cwd: Option<PathBuf>,
+    named_socket: bool,
+    profile: Profile,
+    thread_safety: ThreadSafety,
+    pub limits: Limits,
+    pub max_result: u64,
+}
+
+impl Recipe {
+    pub fn new(
+        program: Resolved,
+        settings: &ProcessSettings,
+        limits: Limits,
+        max_result: u64,
+    ) -> Self {
+        let Resolved { argv, env: inherited } = program;
+        let defaults = settings.profile.defaults().iter();
+        let mut env: BTreeMap<OsString, OsString> =
+            defaults.map(|(key, value)| (key.into(), value.into())).collect();
+        env.extend(inherited);
+        env.extend(settings.env.iter().map(|(key, value)| (key.into(), value.into())));
+        Recipe {
+            argv,
+            env,
+            cwd: settings.cwd.clone(),
+            named_socket: settings.named_socket,
+            profile: settings.profile,
+            thread_safety: settings.thread_safety,
+            limits,
+            max_result,
+        }
+    }
+
+    fn protocol_env(
+        &self,
+        pool: &str,
+        process: ProcessId,
+        name: &str,
+        rendezvous: Option<&Rendezvous>,
+    ) -> Vec<(&'static str, String)> {
+        let mut variables = vec![
+            (env::PROTOCOL, ostler_proto::PROTOCOL_VERSION.to_string()),
+            (env::WIRES, "binary,ndjson".to_owned()),
+            (env::POOL, pool.to_owned()),
+            (env::WORKER, name.to_owned()),
+            (env::GENERATION, process.generation.to_string()),
+            (env::MAX_FRAME, self.limits.max_frame.to_string()),
+            (env::MAX_LINE, self.limits.max_line.to_string()),
+        ];
+        variables.extend(self.profile.environment(self.thread_safety));
+        match rendezvous {
+            None => variables.extend([(env::FD, "3".to_owned()), (env::CTL_FD, "4".to_owned())]),
+            Some(rendezvous) => variables.extend([
+                (env::SOCKET, rendezvous.path().display().to_string()),
+                (env::TOKEN, rendezvous.token().to_owned()),
+            ]),
+        }
+        variables
+    }
 }
 
 /// The parts of a pool's description that concern its processes.
@@ -53,36 +116,46 @@ pub struct ProcessSettings {
 impl Launcher {
     pub async fn new(
         pool: String,
-        program: Resolved,
-        settings: ProcessSettings,
-        limits: Limits,
-        max_result: u64,
+        recipe: Recipe,
+        settings: &ProcessSettings,
     ) -> std::io::Result<Self> {
-        let Resolved { argv, env: inherited } = program;
-        let defaults = settings.profile.defaults().iter();
-        let mut env: BTreeMap<OsString, OsString> =
-            defaults.map(|(key, value)| (key.into(), value.into())).collect();
-        env.extend(inherited);
-        env.extend(settings.env.iter().map(|(key, value)| (key.into(), value.into())));
         let root = start_root(&pool, settings.containment).await?;
         Ok(Launcher {
             level: Mutex::new(root.level().clone()),
             root: tokio::sync::Mutex::new(Some(root)),
             pool,
-            argv,
-            env,
-            cwd: settings.cwd,
-            named_socket: settings.named_socket,
-            profile: settings.profile,
-            thread_safety: settings.thread_safety,
             output: settings.output,
             containment: settings.containment,
-            limits,
-            max_result,
+            recipes: Mutex::new(BTreeMap::from([(FIRST_EDITION, Arc::new(recipe))])),
             functions: Mutex::default(),
             last_failure: Mutex::default(),
             condemned: Mutex::default(),
         })
+    }
+
+    pub fn containment(&self) -> Containment {
+        self.containment
+    }
+
+    fn recipes(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Recipe>>> {
+        self.recipes.lock().expect("no code panics here")
+    }
+
+    /// How workers of an edition are made; of the newest that is known, if it is gone.
+    pub fn recipe(&self, edition: u32) -> Arc<Recipe> {
+        let recipes = self.recipes();
+        let known = recipes.get(&edition).or_else(|| recipes.values().next_back());
+        Arc::clone(known.expect("there is always one"))
+    }
+
+    /// The next edition, to be tried.
+    pub fn propose(&self, edition: u32, recipe: Recipe) {
+        self.recipes().insert(edition, Arc::new(recipe));
+    }
+
+    /// A trial is over: only this edition is left.
+    pub fn settle_on(&self, edition: u32) {
+        self.recipes().retain(|known, _| *known == edition);
     }
 
     pub fn output(&self) -> OutputSettings {
@@ -93,24 +166,18 @@ impl Launcher {
         &self.pool
     }
 
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    pub fn max_result(&self) -> u64 {
-        self.max_result
-    }
-
     pub fn level(&self) -> Level {
         self.level.lock().expect("no code panics here").clone()
     }
 
     /// What the workers run, for people: arguments may be secrets.
     pub fn program(&self) -> String {
-        let script = self.argv.iter().rev().find(|argument| {
+        let recipe = self.recipes().values().next_back().cloned().expect("there is always one");
+        let argv = &recipe.argv;
+        let script = argv.iter().rev().find(|argument| {
             std::path::Path::new(argument).extension().is_some_and(|kind| kind == "py")
         });
-        let shown = script.or(self.argv.first());
+        let shown = script.or(argv.first());
         shown.map_or_else(String::new, |program| program.to_string_lossy().into_owned())
     }
 
@@ -120,54 +187,29 @@ impl Launcher {
 
     pub fn prepare(
         &self,
+        recipe: &Recipe,
         process: ProcessId,
     ) -> Result<(SpawnSpec, Option<Rendezvous>), SpawnError> {
         let name = self.name(process);
-        let rendezvous = match self.named_socket {
+        let rendezvous = match recipe.named_socket {
             false => None,
             true => Some(Rendezvous::open(&name).map_err(|source| SpawnError::System {
                 what: "cannot open the worker's socket",
                 source,
             })?),
         };
-        let mut env = self.env.clone();
-        for (key, value) in self.protocol_env(process, &name, rendezvous.as_ref()) {
+        let mut env = recipe.env.clone();
+        for (key, value) in recipe.protocol_env(&self.pool, process, &name, rendezvous.as_ref()) {
             env.insert(key.into(), value.into());
         }
         let spec = SpawnSpec {
             env: env.into_iter().collect(),
-            cwd: self.cwd.clone(),
+            cwd: recipe.cwd.clone(),
             data: rendezvous.is_none(),
             control: rendezvous.is_none(),
-            ..SpawnSpec::new(name, self.argv.clone())
+            ..SpawnSpec::new(name, recipe.argv.clone())
         };
         Ok((spec, rendezvous))
-    }
-
-    fn protocol_env(
-        &self,
-        process: ProcessId,
-        name: &str,
-        rendezvous: Option<&Rendezvous>,
-    ) -> Vec<(&'static str, String)> {
-        let mut variables = vec![
-            (env::PROTOCOL, ostler_proto::PROTOCOL_VERSION.to_string()),
-            (env::WIRES, "binary,ndjson".to_owned()),
-            (env::POOL, self.pool.clone()),
-            (env::WORKER, name.to_owned()),
-            (env::GENERATION, process.generation.to_string()),
-            (env::MAX_FRAME, self.limits.max_frame.to_string()),
-            (env::MAX_LINE, self.limits.max_line.to_string()),
-        ];
-        variables.extend(self.profile.environment(self.thread_safety));
-        match rendezvous {
-            None => variables.extend([(env::FD, "3".to_owned()), (env::CTL_FD, "4".to_owned())]),
-            Some(rendezvous) => variables.extend([
-                (env::SOCKET, rendezvous.path().display().to_string()),
-                (env::TOKEN, rendezvous.token().to_owned()),
-            ]),
-        }
-        variables
     }
 
     /// The root shim, a new one if the last was killed.
@@ -206,6 +248,10 @@ impl Launcher {
 
     pub fn note_failure(&self, why: String) {
         *self.last_failure.lock().expect("no code panics here") = Some(why);
+    }
+
+    pub fn forget_failure(&self) {
+        *self.last_failure.lock().expect("no code panics here") = None;
     }
 
     pub fn last_failure(&self) -> Option<String> {

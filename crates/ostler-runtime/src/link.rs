@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use ostler_core::{Answer, Event, IdMap, ProcessId, RequestId, Time};
+use ostler_core::{Answer, Event, IdMap, ProcessId, RequestId, SessionId, Time};
 use ostler_proto::{Body, Call, Credit, JsonText, Limits, LogLevel, ToWorker, Wire};
 use tokio::net::unix::OwnedWriteHalf;
 
@@ -21,6 +21,7 @@ use crate::containment::ProcessHandle;
 use crate::driver::Driver;
 use crate::exchange::{Began, Exchange};
 use crate::failure::{Condition, Refused};
+use crate::launcher::Recipe;
 use crate::outbox::{Outbox, Outgoing, Unsent};
 use crate::output::{Output, Stream};
 
@@ -85,6 +86,8 @@ struct Opened {
 struct Flights {
     last_id: u64,
     aloft: IdMap<u64, Flight>,
+    /// Sessions whose state it was asked for.
+    saves: IdMap<u64, SessionId>,
 }
 
 #[derive(Debug)]
@@ -98,6 +101,7 @@ struct Flight {
 impl Link {
     pub(crate) fn new(
         driver: &Driver,
+        recipe: &Recipe,
         process: ProcessId,
         pid: i32,
         handle: ProcessHandle,
@@ -109,8 +113,8 @@ impl Link {
             pid,
             handle,
             output: driver.output_of(process),
-            limits: driver.launcher.limits(),
-            max_result: driver.launcher.max_result(),
+            limits: recipe.limits,
+            max_result: recipe.max_result,
             clock: driver.clock,
             data: OnceLock::new(),
             control: OnceLock::new(),
@@ -184,6 +188,18 @@ impl Link {
         if let Some(data) = self.data.get() {
             data.push(Outgoing::Query { wire_id, exchange, deadline, tries });
         }
+    }
+
+    /// Asks for what the worker keeps of a session. The caller flushes.
+    pub(crate) fn save(&self, session: SessionId, id: &str, within: Duration) {
+        let wire_id = {
+            let mut flights = self.flights.lock().expect("no code panics here");
+            flights.last_id += 1;
+            let wire_id = flights.last_id;
+            flights.saves.insert(wire_id, session);
+            wire_id
+        };
+        self.say(spelling::save(wire_id, id, within));
     }
 
     /// Asks the worker to let go of a request; if it was never written, that is done at once.

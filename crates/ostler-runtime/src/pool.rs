@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ostler_core::{Action, Event, OrderId, Reply, RequestId, RequestSpec, Settings, Target};
+use ostler_core::{
+    Action, Affinity, Bond, Event, KeyId, OrderId, Reply, RequestId, RequestSpec, SessionId,
+    Settings, Target,
+};
 use ostler_proto::FunctionSpec;
 
 use crate::directory::Directory;
@@ -13,12 +16,14 @@ use crate::events::{EVENTS_KEPT, EventLog, Follower};
 use crate::exchange::{Details, Exchange, Part};
 use crate::failure::Refused;
 use crate::fingerprint;
-use crate::launcher::{Launcher, ProcessSettings};
+use crate::launcher::{Launcher, ProcessSettings, Recipe};
+use crate::manner::Manner;
 use crate::program::Program;
 use crate::python::PythonError;
 use crate::reader;
 use crate::record::ENDED_KEPT;
 use crate::running::{Call, Running, Whither};
+use crate::session::KeyedBy;
 use crate::trace::Trace;
 
 #[derive(Debug, Clone)]
@@ -35,6 +40,10 @@ pub struct PoolSpec {
     pub max_line: u64,
     /// What becomes of a call whose caller goes away.
     pub on_disconnect: OnDisconnect,
+    /// How much a session insists on its process, unless its call says so itself.
+    pub affinity: Affinity,
+    /// Each of these has a worker of its own. Goes with `settings.keyed`.
+    pub key: Option<KeyedBy>,
     /// Ended requests that are remembered.
     pub requests_kept: usize,
     /// Whom its workers may call.
@@ -65,11 +74,29 @@ impl PoolSpec {
             max_result: 64 << 20,
             max_line: 16 << 20,
             on_disconnect: OnDisconnect::Cancel,
+            affinity: Affinity::Hint,
+            key: None,
             requests_kept: ENDED_KEPT,
             directory: Directory::new(),
             events: Arc::new(EventLog::new(EVENTS_KEPT)),
             traced: false,
         }
+    }
+}
+
+impl PoolSpec {
+    pub(crate) async fn recipe(&self) -> Result<Recipe, StartError> {
+        let program = self.program.resolve(&self.env_pass).await;
+        let program =
+            program.map_err(|source| StartError::Python { pool: self.name.clone(), source })?;
+        let limits = reader::limits(self.max_result.max(self.max_body), self.max_line);
+        Ok(Recipe::new(program, &self.processes, limits, self.max_result))
+    }
+
+    pub(crate) fn core_settings(&self) -> Settings {
+        let mut settings = self.settings.clone();
+        settings.capacity = settings.capacity.max(self.processes.profile.capacity());
+        settings
     }
 }
 
@@ -101,9 +128,8 @@ impl WeakPool {
 #[derive(Debug)]
 struct Shared {
     driver: Arc<Driver>,
-    max_body: u64,
-    max_result: u64,
-    on_disconnect: OnDisconnect,
+    /// One reload at a time.
+    reloading: tokio::sync::Mutex<()>,
     next_request: AtomicU64,
     next_order: AtomicU64,
 }
@@ -117,33 +143,27 @@ impl Drop for Shared {
 impl Pool {
     /// Starts a pool. Its workers come up afterwards: see [`Pool::readiness`].
     pub async fn start(spec: PoolSpec) -> Result<Pool, StartError> {
-        let pool = || spec.name.clone();
-        let program = spec.program.resolve(&spec.env_pass).await;
-        let program = program.map_err(|source| StartError::Python { pool: pool(), source })?;
-        let limits = reader::limits(spec.max_result.max(spec.max_body), spec.max_line);
+        let recipe = spec.recipe().await?;
+        let launcher = Launcher::new(spec.name.clone(), recipe, &spec.processes).await;
         let launcher =
-            Launcher::new(pool(), program, spec.processes.clone(), limits, spec.max_result).await;
-        let launcher = launcher.map_err(|source| StartError::RootShim { pool: pool(), source })?;
-        let mut settings = spec.settings;
-        settings.capacity = settings.capacity.max(spec.processes.profile.capacity());
+            launcher.map_err(|source| StartError::RootShim { pool: spec.name.clone(), source })?;
         let driver = Driver::new(Parts {
-            settings,
+            settings: spec.core_settings(),
+            manner: Manner::of(&spec),
             launcher,
             directory: spec.directory.clone(),
             events: spec.events,
-            request_timeout: spec.request_timeout,
             requests_kept: spec.requests_kept,
             traced: spec.traced,
         });
         driver.run(Arc::clone(&driver).keep_time());
         driver.run(crate::attend::keep_root(Arc::clone(&driver)));
+        driver.run(crate::vigil::keep(Arc::clone(&driver)));
         driver.report(Event::PoolStarted);
         let pool = Pool {
             shared: Arc::new(Shared {
                 driver,
-                max_body: spec.max_body,
-                max_result: spec.max_result,
-                on_disconnect: spec.on_disconnect,
+                reloading: tokio::sync::Mutex::default(),
                 next_request: AtomicU64::new(1),
                 next_order: AtomicU64::new(1),
             }),
@@ -166,11 +186,28 @@ impl Pool {
 
     /// The largest payload that a call may bring.
     pub fn max_body(&self) -> u64 {
-        self.shared.max_body
+        self.shared.driver.manner().max_body
     }
 
     pub fn on_disconnect(&self) -> OnDisconnect {
-        self.shared.on_disconnect
+        self.shared.driver.manner().on_disconnect
+    }
+
+    /// How much its sessions insist on their processes, unless a call says so.
+    pub fn affinity(&self) -> Affinity {
+        self.shared.driver.manner().affinity
+    }
+
+    pub fn keyed_by(&self) -> Option<KeyedBy> {
+        self.shared.driver.manner().keyed_by
+    }
+
+    pub fn directory(&self) -> &Directory {
+        &self.shared.driver.directory
+    }
+
+    pub(crate) fn reloading(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.shared.reloading.try_lock().ok()
     }
 
     /// Hands a call to the pool. Dropping what comes back cancels it.
@@ -193,9 +230,10 @@ impl Pool {
     ) -> Running {
         let driver = &self.shared.driver;
         let now = driver.clock.now();
+        let manner = driver.manner();
         let id = RequestId(self.shared.next_request.fetch_add(1, Ordering::Relaxed));
         let spec = RequestSpec {
-            deadline: now.after(call.timeout.unwrap_or(driver.request_timeout)),
+            deadline: now.after(call.timeout.unwrap_or(manner.request_timeout)),
             priority: call.priority.clamp(-100, 100),
             owner: call.owner,
             idempotent: call.idempotent,
@@ -203,10 +241,17 @@ impl Pool {
                 Whither::Anyone => Target::Any,
                 Whither::Place(lease, place) => Target::Lease(lease, place),
             },
+            bond: call.session.as_ref().map(|session| Bond {
+                session: SessionId(session.number),
+                affinity: session.affinity,
+            }),
+            key: self.key_of(&call),
             fingerprint: fingerprint::of(&call.function, &call.body.bytes),
             ancestors: ancestors(driver.number, &lineage),
         };
+        let keyless = manner.keyed_by.is_some() && spec.key.is_none();
         let (missing, yields) = match self.look_up(&call.function) {
+            Ok(_) if keyless => (Some(Refused::SessionRequired), false),
             Ok(yields) => (None, yields.unwrap_or(false)),
             Err(refused) => (Some(refused), false),
         };
@@ -221,19 +266,21 @@ impl Pool {
         let plain = call.request_id.is_none()
             && call.traceparent.is_none()
             && !call.idempotent
+            && call.session.is_none()
             && lineage.is_empty();
         let details = (!plain).then(|| {
             Box::new(Details {
                 request_id: call.request_id.map(Into::into),
                 traceparent: call.traceparent,
                 idempotent: call.idempotent,
+                session_number: call.session.as_ref().map_or(0, |session| session.number),
+                session: call.session.map(|session| session.id),
                 lineage,
             })
         });
         let exchange = Arc::new(Exchange::new(id, part, details, now));
-        let max_result = self.shared.max_result;
         let mut running =
-            Running::new(Arc::clone(driver), Arc::clone(&exchange), max_result, yields);
+            Running::new(Arc::clone(driver), Arc::clone(&exchange), manner.max_result, yields);
         running.keeper = Some(self.clone());
         if let Some(refused) = missing {
             driver.turn_away(&exchange, refused);
@@ -241,6 +288,16 @@ impl Pool {
         }
         driver.arrive(exchange, Event::RequestArrived { request: id, spec });
         running
+    }
+
+    fn key_of(&self, call: &Call) -> Option<KeyId> {
+        let driver = &self.shared.driver;
+        match driver.manner().keyed_by? {
+            KeyedBy::Session => call.session.as_ref().map(|session| KeyId(session.number)),
+            KeyedBy::Workspace => {
+                Some(driver.workspaces.key(call.workspace.as_deref().unwrap_or("default")))
+            }
+        }
     }
 
     /// Whether a function yields, as far as that is known. Workers that announce their functions
@@ -266,8 +323,12 @@ impl Pool {
 
     /// Asks something of the supervisor and waits for its answer.
     pub async fn order(&self, action: Action) -> Reply {
+        self.ask(|order| Event::Ordered { order, action }).await
+    }
+
+    pub(crate) async fn ask(&self, event: impl FnOnce(OrderId) -> Event) -> Reply {
         let order = OrderId(self.shared.next_order.fetch_add(1, Ordering::Relaxed));
-        let reply = self.shared.driver.order(order, Event::Ordered { order, action });
+        let reply = self.shared.driver.order(order, event(order));
         reply.await.unwrap_or(Reply::ShuttingDown)
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn start(
     let Ok(data) = UnixStream::from_std(data) else { return };
     let (read, write) = data.into_split();
     link.connect_data(write);
-    let decoder = Decoder::opening(driver.launcher.limits());
+    let decoder = Decoder::opening(link.limits);
     tasks.spawn(follow_data(Arc::clone(driver), Arc::clone(link), read, decoder, None));
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn follow_control(
     link: Arc<Link>,
     mut stream: OwnedReadHalf,
 ) -> Stream {
-    let mut decoder = Decoder::new(Wire::Binary, driver.launcher.limits());
+    let mut decoder = Decoder::new(Wire::Binary, link.limits);
     let attend = attend_outbox(&driver, &link, link.control());
     let read = async {
         if stream.readable().await.is_ok() {
@@ -145,6 +145,7 @@ pub(crate) async fn take_in(
         Reaction::CallBack(call) => driver.call_back(link, *call),
         Reaction::Progress(exchange) => driver.note_progress(link, &exchange),
         Reaction::Metric(metric) => driver.note_metric(*metric),
+        Reaction::Saved(session, state) => driver.keep_state(link.process, session, state),
         Reaction::WaitFor(exchange) => {
             driver.report_all(events);
             poll_fn(|cx| exchange.poll_room(cx)).await;

@@ -96,7 +96,7 @@ impl Rendezvous {
         streams: &mut JoinSet<Stream>,
     ) -> Result<bool, String> {
         let (mut read, write) = stream.into_split();
-        let mut decoder = Decoder::opening(driver.launcher.limits());
+        let mut decoder = Decoder::opening(link.limits);
         let first = first_message(&mut read, &mut decoder).await?;
         let (token, is_data) = match &first {
             FromWorker::Ready(ready) => (ready.token.as_deref(), true),

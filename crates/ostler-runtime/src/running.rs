@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use ostler_core::{Event, LeaseId, RequestId};
+use ostler_core::{Continuity, Event, LeaseId, RequestId};
 use ostler_proto::Body;
 
 use crate::chronicle::CancelledBy;
@@ -13,6 +13,7 @@ use crate::driver::Driver;
 use crate::exchange::{Exchange, Item};
 use crate::failure::{CallError, Failure};
 use crate::pool::Pool;
+use crate::session::CallSession;
 
 /// One call to be made.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,10 @@ pub struct Call {
     pub idempotent: bool,
     pub request_id: Option<String>,
     pub traceparent: Option<String>,
+    /// The session that it belongs to; see [`Pool::enter`].
+    pub session: Option<CallSession>,
+    /// Whose worker is meant, in a pool with `key = "workspace"`; `default` if none.
+    pub workspace: Option<String>,
 }
 
 impl Call {
@@ -62,6 +67,8 @@ pub struct Running {
 pub struct Answered {
     pub body: Body,
     pub worker: Option<Arc<str>>,
+    /// What its session found there.
+    pub continuity: Option<Continuity>,
 }
 
 impl Running {
@@ -92,6 +99,11 @@ impl Running {
     /// Who works on it, once somebody does.
     pub fn worker(&self) -> Option<Arc<str>> {
         self.exchange.worker()
+    }
+
+    /// What its session found with the worker, once it was given to one.
+    pub fn continuity(&self) -> Option<Continuity> {
+        self.exchange.continuity()
     }
 
     /// Ends the call; its end is still to be read.
@@ -135,7 +147,7 @@ impl Running {
                 }
                 Item::End(end) => {
                     let (body, worker) = (chunks.finish(end?), self.worker());
-                    return Ok(Answered { body, worker });
+                    return Ok(Answered { body, worker, continuity: self.continuity() });
                 }
             }
         }

@@ -99,6 +99,7 @@ pub struct Tally {
     heartbeats_missed: u64,
     starts: Histogram,
     ends: Counts,
+    retirements: Counts,
     chunks: u64,
 }
 
@@ -165,8 +166,17 @@ impl Tally {
         self.ends.note(reason);
     }
 
+    pub fn note_retirement(&mut self, reason: &'static str) {
+        self.retirements.note(reason);
+    }
+
     pub fn note_chunks(&mut self, delivered: u64) {
         self.chunks += delivered;
+    }
+
+    /// Workers that were to go, by the reason.
+    pub fn retirements(&self) -> &Counts {
+        &self.retirements
     }
 
     pub fn outcomes(&self) -> &Counts {

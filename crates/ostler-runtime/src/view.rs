@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ostler_core::{PoolView, ProcessId, RequestId, WorkerView};
+use ostler_core::{Affinity, PoolView, ProcessId, RequestId, WorkerId, WorkerView};
 
 use crate::chronicle::MetricKey;
 use crate::containment::Level;
@@ -13,7 +13,11 @@ use crate::link::{Connection, Link};
 use crate::output::Output;
 use crate::pool::Pool;
 use crate::record::RequestRecord;
+use crate::session::KeyedBy;
 use crate::tally::{Counts, Tally};
+
+/// Sessions of one worker that are listed.
+const SESSIONS_SHOWN: usize = 100;
 
 /// A worker as operators see it: the core's view, the process behind it, and what is remembered.
 #[derive(Debug, Clone)]
@@ -33,6 +37,10 @@ pub struct WorkerInfo {
     pub last_active: Timestamp,
     /// Ids of the requests that it works on.
     pub requests: Vec<Arc<str>>,
+    /// Ids of sessions that are bound to it, not more than a hundred.
+    pub sessions: Vec<Arc<str>>,
+    /// The workspace that it belongs to, where workspaces have workers of their own.
+    pub workspace: Option<Arc<str>>,
     pub outcomes: Counts,
     /// What it wrote.
     pub output: Option<Arc<Output>>,
@@ -58,6 +66,8 @@ pub struct WorkerHistory {
 pub struct PoolInfo {
     pub name: String,
     pub view: PoolView,
+    pub affinity: Affinity,
+    pub keyed_by: Option<KeyedBy>,
     pub level: Level,
     pub last_failure: Option<String>,
     pub workers: Vec<WorkerInfo>,
@@ -88,10 +98,12 @@ impl Pool {
                 .collect();
             (core.view(now), workers)
         });
-        PoolInfo {
+        let mut info = PoolInfo {
             name: self.name().to_owned(),
             view,
             level: driver.launcher.level(),
+            affinity: self.affinity(),
+            keyed_by: self.keyed_by(),
             last_failure: driver.launcher.last_failure(),
             workers: driver.recall(|chronicle, live| {
                 let name = |id: &RequestId| Some(driver.name_of(live.get(id)?));
@@ -102,7 +114,12 @@ impl Pool {
                 };
                 workers.into_iter().map(describe).collect()
             }),
+        };
+        // The store has a lock of its own: not under the driver's.
+        for worker in &mut info.workers {
+            worker.sessions = self.sessions_of(worker.view.id);
         }
+        info
     }
 
     fn describe(
@@ -126,11 +143,27 @@ impl Pool {
             started: dossier.and_then(|dossier| dossier.started),
             last_active,
             requests,
+            sessions: Vec::new(),
+            workspace: self.workspace_of(&view),
             outcomes: dossier.map_or_else(Counts::default, |dossier| dossier.outcomes.clone()),
             output: dossier.map(|dossier| Arc::clone(&dossier.output)),
             flips: dossier.map_or(0, |dossier| dossier.flips),
             view,
         }
+    }
+
+    /// Ids of sessions that are bound to a worker, not more than a hundred.
+    pub fn sessions_of(&self, worker: WorkerId) -> Vec<Arc<str>> {
+        let driver = self.driver();
+        let bound = driver
+            .look(|core, _| core.sessions_of(worker).take(SESSIONS_SHOWN).collect::<Vec<_>>());
+        bound.into_iter().filter_map(|session| driver.session_id(session)).collect()
+    }
+
+    fn workspace_of(&self, view: &WorkerView) -> Option<Arc<str>> {
+        let by_workspace = self.keyed_by() == Some(KeyedBy::Workspace);
+        let key = view.key.filter(|_| by_workspace)?;
+        self.driver().workspaces.name(key)
     }
 
     /// What happened to a worker, also to one that is gone by now.

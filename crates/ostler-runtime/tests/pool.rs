@@ -8,18 +8,26 @@ mod callbacks;
 mod calls;
 #[path = "pool/checkups.rs"]
 mod checkups;
+#[path = "pool/control.rs"]
+mod control;
 #[path = "pool/crashes.rs"]
 mod crashes;
+#[path = "pool/crowd.rs"]
+mod crowd;
 #[path = "pool/embedding.rs"]
 mod embedding;
 #[path = "pool/ends.rs"]
 mod ends;
 #[path = "pool/health.rs"]
 mod health;
+#[path = "pool/keyed.rs"]
+mod keyed;
 #[path = "pool/leases.rs"]
 mod leases;
 #[path = "pool/lives.rs"]
 mod lives;
+#[path = "pool/moving.rs"]
+mod moving;
 #[path = "pool/nested.rs"]
 mod nested;
 #[path = "pool/outputs.rs"]
@@ -34,10 +42,18 @@ mod races;
 mod recovery;
 #[path = "pool/relearning.rs"]
 mod relearning;
+#[path = "pool/reload.rs"]
+mod reload;
 #[path = "pool/replay.rs"]
 mod replay;
 #[path = "pool/requests.rs"]
 mod requests;
+#[path = "pool/retirement.rs"]
+mod retirement;
+#[path = "pool/scaling.rs"]
+mod scaling;
+#[path = "pool/sessions.rs"]
+mod sessions;
 #[path = "pool/streams.rs"]
 mod streams;
 #[path = "pool/supervision.rs"]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::BytesMut;
 use ostler_runtime::{Event, EventKind, Followed, Follower};
@@ -76,7 +76,8 @@ impl<'a> EventBody<'a> {
 pub(crate) struct EventQuery {
     /// Only of this pool.
     pool: Option<String>,
-    /// Only these, separated by commas: kinds, or all of `worker`, `pool`, `request`.
+    /// Only these, separated by commas: kinds, or all of `worker`, `pool`, `request`,
+    /// `session`.
     #[param(inline, value_type = Option<Vec<KindName>>, style = Form, explode = false,
         min_items = 1)]
     kind: Option<String>,
@@ -113,7 +114,7 @@ pub(crate) async fn follow(
     let filter = Filter::of(&query)?;
     // What is kept, where nobody is going to wait for more.
     let after = last_event_id(&headers)?.or(query.after).or((!query.follow).then_some(0));
-    let log = shared.pools.first().ok_or_else(no_pools)?.event_log();
+    let log = &shared.events;
     let follower = match query.all || filter.names_frequent() {
         true => log.follow_all(after),
         false => log.follow(after),
@@ -123,10 +124,6 @@ pub(crate) async fn follow(
 
 fn yes() -> bool {
     true
-}
-
-fn no_pools() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "pool_not_found", "this server has no pool")
 }
 
 #[derive(Debug)]
@@ -144,7 +141,7 @@ impl Filter {
         let Some(kinds) = &query.kind else { return Ok(filter) };
         let mut wanted = Vec::new();
         for name in kinds.split(',').map(str::trim) {
-            let group = EventKind::ALL.into_iter().filter(|kind| group_of(*kind) == name);
+            let group = EventKind::ALL.iter().copied().filter(|kind| group_of(*kind) == name);
             let before = wanted.len();
             wanted.extend(group);
             if wanted.len() == before {

@@ -8,12 +8,13 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ostler_core::Lifecycle;
 use ostler_runtime::{Counts, Histogram, MetricKey, Pool, PoolInfo, Tally, phase_name as phase};
+use ostler_store::SessionStats;
 
 use crate::exposition::{CONTENT_TYPE, Exposition, Kind};
 use crate::pools::lifecycle;
 use crate::query::{Nothing, Params};
 use crate::server::Shared;
-use crate::workers::resident_bytes;
+use crate::workers::memory;
 
 /// Everything measured, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", operation_id = "server.metrics",
@@ -22,13 +23,16 @@ pub(crate) async fn expose(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
 ) -> Response {
-    let pools: Vec<Measured> = shared.pools.iter().map(Measured::of).collect();
+    let pools: Vec<Measured> =
+        shared.pools().iter().map(|served| Measured::of(&served.pool)).collect();
     let mut out = Exposition::default();
     server(&mut out, &shared);
+    sessions(&mut out, &shared.sessions.stats());
     gauges(&mut out, &pools);
     requests(&mut out, &pools);
     processes(&mut out, &pools);
     health(&mut out, &pools);
+    affinity(&mut out, &pools);
     own(&mut out, &pools);
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], out.finish()).into_response()
 }
@@ -55,6 +59,23 @@ fn server(out: &mut Exposition, shared: &Shared) {
     out.sample(&[("version", shared.version)], 1.0);
     out.family("ostler_uptime_seconds", Kind::Gauge, "Since the server started.");
     out.sample(&[], shared.started.elapsed().as_secs_f64());
+}
+
+fn sessions(out: &mut Exposition, stats: &SessionStats) {
+    let mut one = |name, kind, help, value: u64| {
+        out.family(name, kind, help);
+        out.count(&[], value);
+    };
+    one("ostler_sessions", Kind::Gauge, "Sessions that live.", stats.current);
+    one("ostler_sessions_max", Kind::Gauge, "Sessions that may live.", stats.max);
+    one("ostler_session_bytes", Kind::Gauge, "Memory of all sessions.", stats.memory_bytes);
+    one("ostler_session_bytes_max", Kind::Gauge, "What it may be.", stats.memory_max);
+    one("ostler_sessions_created_total", Kind::Counter, "Sessions made.", stats.created);
+    one("ostler_sessions_deleted_total", Kind::Counter, "Ended by somebody.", stats.deleted);
+    one("ostler_sessions_expired_total", Kind::Counter, "Ended by time.", stats.expired);
+    one("ostler_session_sweeps_total", Kind::Counter, "Looks for expired ones.", stats.sweeps);
+    let refused = "Changes of sessions that the disk refused.";
+    one("ostler_store_refusals_total", Kind::Counter, refused, stats.disk_refusals);
 }
 
 fn gauges(out: &mut Exposition, pools: &[Measured]) {
@@ -84,9 +105,21 @@ fn gauges(out: &mut Exposition, pools: &[Measured]) {
             out.sample(&[pool.pool()], value(&pool.info));
         }
     };
-    gauge(out, "ostler_pool_size", "Workers that the pool should have.", |info| {
-        f64::from(info.view.size)
+    gauge(out, "ostler_pool_target", "Workers that the pool wants.", |info| {
+        f64::from(info.view.target)
     });
+    gauge(out, "ostler_pool_workers", "Workers that the pool has.", |info| {
+        info.view.workers as f64
+    });
+    gauge(out, "ostler_pool_min", "No fewer workers than these.", |info| f64::from(info.view.min));
+    gauge(out, "ostler_pool_max", "No more workers than these.", |info| f64::from(info.view.max));
+    gauge(out, "ostler_pool_paused", "1 while calls wait by order.", |info| {
+        f64::from(info.view.paused)
+    });
+    gauge(out, "ostler_pool_strained", "1 while it does not grow for want of memory.", |info| {
+        f64::from(info.view.strained)
+    });
+    gauge(out, "ostler_leases", "Leases that are held.", |info| info.view.leases as f64);
     gauge(out, "ostler_pool_capacity", "Places of the workers that serve.", |info| {
         f64::from(info.view.capacity)
     });
@@ -96,8 +129,7 @@ fn gauges(out: &mut Exposition, pools: &[Measured]) {
         info.view.oldest_waits.as_secs_f64()
     });
     gauge(out, "ostler_pool_memory_bytes", "Resident memory of the pool's workers.", |info| {
-        let pids = info.workers.iter().filter_map(|worker| worker.pid);
-        pids.filter_map(resident_bytes).sum::<u64>() as f64
+        info.workers.iter().filter_map(memory).sum::<u64>() as f64
     });
 }
 
@@ -197,6 +229,23 @@ fn health(out: &mut Exposition, pools: &[Measured]) {
     });
     counter(out, pools, "ostler_heartbeats_missed_total", "Heartbeats missed.", |m| {
         m.tally.heartbeats_missed()
+    });
+}
+
+fn affinity(out: &mut Exposition, pools: &[Measured]) {
+    let hits = "Requests of sessions that went to the process of their session.";
+    counter(out, pools, "ostler_affinity_hits_total", hits, |m| m.info.view.counters.affinity_hits);
+    let misses = "Requests of sessions that went to another process.";
+    counter(out, pools, "ostler_affinity_misses_total", misses, |m| {
+        m.info.view.counters.affinity_misses
+    });
+    let name = "ostler_worker_retirements_total";
+    by_name(out, pools, name, "Workers to be replaced or let go, by reason.", "reason", |t| {
+        t.retirements()
+    });
+    let found = "What the sweep found that should not be.";
+    counter(out, pools, "ostler_sweep_findings_total", found, |m| {
+        m.info.view.counters.sweep_findings
     });
 }
 

@@ -12,6 +12,7 @@ use utoipa::{OpenApi, ToSchema};
 use crate::answer::{Answer, ok};
 use crate::arguments::{any_body, request_body};
 use crate::query::{Nothing, Params};
+use crate::refusals::REFUSALS;
 use crate::segment::encoded;
 use crate::server::Shared;
 
@@ -39,8 +40,35 @@ pub(crate) struct ProblemBody {
         crate::status::readyz,
         crate::status::stats,
         crate::status::stop,
+        crate::reload::reload,
         crate::pools::list,
         crate::pools::one,
+        crate::orders::pause,
+        crate::orders::resume,
+        crate::orders::drain,
+        crate::orders::scale,
+        crate::orders::recycle_pool,
+        crate::orders::recycle_worker,
+        crate::leases::create,
+        crate::leases::list,
+        crate::leases::one,
+        crate::leases::renew,
+        crate::leases::give_back,
+        crate::sessions::create,
+        crate::sessions::list,
+        crate::sessions::one,
+        crate::sessions::patch,
+        crate::sessions::delete,
+        crate::session_stats::of_all,
+        crate::session_stats::of_one,
+        crate::session_stats::sweep,
+        crate::programs::list,
+        crate::programs::one,
+        crate::programs::put,
+        crate::programs::delete,
+        crate::bindings::show,
+        crate::bindings::bind,
+        crate::bindings::unbind,
         crate::workers::list,
         crate::workers::one,
         crate::transitions::list,
@@ -61,7 +89,9 @@ static FIXED: LazyLock<Value> = LazyLock::new(|| {
     let mut document =
         serde_json::to_value(Described::openapi()).expect("a description is plain data");
     add_common_problems(&mut document);
+    add_problems(&mut document);
     add_streams(&mut document);
+    spell_optional_bodies(&mut document);
     document
 });
 
@@ -76,8 +106,9 @@ pub(crate) async fn document(
     document["info"]["version"] = shared.version.into();
     if let Some(paths) = document["paths"].as_object_mut() {
         paths.insert("/api/pools/{pool}/call/{function}".to_owned(), any_call());
-        for pool in &shared.pools {
-            paths.extend(calls_of(pool));
+        paths.insert("/api/leases/{id}/call/{function}".to_owned(), leased_call());
+        for served in shared.pools() {
+            paths.extend(calls_of(&served.pool));
         }
     }
     ok(document)
@@ -111,10 +142,7 @@ fn call(pool: &str, function: &FunctionSpec) -> Value {
 
 /// The route itself, for pools whose functions are not known.
 fn any_call() -> Value {
-    let mut parameters = vec![
-        json!({ "name": "pool", "in": "path", "required": true, "schema": { "type": "string" } }),
-        json!({ "name": "function", "in": "path", "required": true, "schema": { "type": "string" } }),
-    ];
+    let mut parameters = vec![in_path("pool"), in_path("function")];
     parameters.extend(call_headers());
     json!({ "post": {
         "tags": ["calls"],
@@ -126,6 +154,30 @@ fn any_call() -> Value {
         "requestBody": any_body(),
         "responses": call_responses(),
     } })
+}
+
+fn leased_call() -> Value {
+    let mut parameters = vec![in_path("id"), in_path("function")];
+    let place = json!({ "type": "integer", "minimum": 0, "maximum": 999, "default": 0 });
+    parameters.push(json!({ "name": "place", "in": "query", "schema": place,
+        "description": "On which of its workers." }));
+    parameters.extend(call_headers());
+    let mut responses = call_responses();
+    let gone = problem_response("lease_not_found, function_not_found, session_not_found");
+    responses["404"] = gone;
+    json!({ "post": {
+        "tags": ["leases"],
+        "operationId": "leases.call",
+        "summary": "Calls a function on a place that is held",
+        "description": "Calls on one place run one after the other. All else is as with other calls.",
+        "parameters": parameters,
+        "requestBody": any_body(),
+        "responses": responses,
+    } })
+}
+
+fn in_path(name: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
 }
 
 fn call_headers() -> Vec<Value> {
@@ -146,6 +198,21 @@ fn call_headers() -> Vec<Value> {
         ("Ostler-Priority", "-100 to 100, higher first.", text("^[-+]?0*(100|[0-9]{1,2})$")),
         ("Ostler-Owner", "Whom fairness is owed to.", text("^[!-~]([ -~]{0,126}[!-~])?$")),
         (
+            "Ostler-Session",
+            "The session it belongs to; made if there is none of that name.",
+            text("^[!-.0-~]{1,255}$"),
+        ),
+        (
+            "Ostler-Affinity",
+            "How much the session insists on its process; as the pool says if nothing is said.",
+            json!({ "type": "string", "enum": ["hint", "strict_queue", "strict_fail_fast"] }),
+        ),
+        (
+            "Ostler-Workspace",
+            "Whose worker is meant, in a pool with one for each workspace.",
+            text("^[!-~]([ -~]{0,126}[!-~])?$"),
+        ),
+        (
             "Ostler-Request-Id",
             "1 to 128 printable characters; comes back with the answer.",
             text("^[!-~]{1,128}$"),
@@ -159,14 +226,15 @@ fn call_headers() -> Vec<Value> {
 }
 
 /// The problems that a call can end in, by their status.
-const CALL_PROBLEMS: [(&str, &str); 12] = [
+const CALL_PROBLEMS: [(&str, &str); 14] = [
     ("400", "malformed"),
     ("403", "host_not_allowed, origin_not_allowed"),
-    ("404", "pool_not_found, function_not_found"),
+    ("404", "pool_not_found, function_not_found, session_not_found"),
     ("408", "body_timeout"),
-    ("409", "nested_deadlock, nested_too_deep, thread_unsafe"),
+    ("409", "nested_deadlock, nested_too_deep, thread_unsafe, session_worker_lost, worker_busy"),
     ("413", "body_too_large"),
-    ("422", "invalid_arguments, validation, quarantined"),
+    ("422", "invalid_arguments, validation, quarantined, session_required"),
+    ("429", "session_quota_exceeded"),
     ("499", "cancelled"),
     ("500", "application_error"),
     (
@@ -174,8 +242,13 @@ const CALL_PROBLEMS: [(&str, &str); 12] = [
         "worker_crashed, worker_stopped, worker_unresponsive, worker_answered_nonsense, \
          result_too_large, shutting_down",
     ),
-    ("503", "pool_saturated, queue_timeout, deadline_unreachable, shutting_down, pool_failed"),
+    (
+        "503",
+        "pool_saturated, queue_timeout, deadline_unreachable, shutting_down, pool_failed, \
+         pool_draining, store_unavailable",
+    ),
     ("504", "deadline_exceeded"),
+    ("507", "session_store_full"),
 ];
 
 fn call_responses() -> Value {
@@ -187,7 +260,11 @@ fn call_responses() -> Value {
             the content type that the function gave them.",
         "headers": {
             "Ostler-Request-Id": { "schema": { "type": "string" } },
-            "Ostler-Worker": { "schema": { "type": "string" }, "description": "Not with a stream." },
+            "Ostler-Worker": { "schema": { "type": "string" },
+                "description": "Not with a stream that has no session." },
+            "Ostler-Session": { "schema": { "type": "string" } },
+            "Ostler-Session-Continuity": { "schema": { "type": "string",
+                "enum": ["bound", "same", "elsewhere", "restored", "restarted"] } },
         },
         "content": {
             "application/json": { "schema": {} },
@@ -231,11 +308,40 @@ fn problem_response(codes: &str) -> Value {
         "schema": reference("ProblemBody") } } })
 }
 
+/// A body that may be left out is none, not null.
+fn spell_optional_bodies(document: &mut Value) {
+    for operation in operations(document) {
+        let Some(body) = operation.get_mut("requestBody") else { continue };
+        let schema = &mut body["content"]["application/json"]["schema"];
+        let choices = schema["oneOf"].as_array().cloned().unwrap_or_default();
+        if let [nothing, meant] = &choices[..]
+            && nothing["type"] == "null"
+        {
+            *schema = meant.clone();
+            body["required"] = false.into();
+        }
+    }
+}
+
+/// What may be wrong with what each operation asks for.
+fn add_problems(document: &mut Value) {
+    for operation in operations(document) {
+        let name = operation["operationId"].as_str().unwrap_or_default();
+        let known = REFUSALS.iter().find(|(of, _)| *of == name);
+        for (status, codes) in known.into_iter().flat_map(|(_, problems)| *problems) {
+            operation["responses"][status] = problem_response(codes);
+        }
+    }
+}
+
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
+    paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
+
 /// What may be wrong with a request whatever it asks for.
 fn add_common_problems(document: &mut Value) {
-    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
-    let operations = paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for operation in operations {
+    for operation in operations(document) {
         for (status, codes) in CALL_PROBLEMS.iter().take(2) {
             operation["responses"][status] = problem_response(codes);
         }
@@ -271,6 +377,14 @@ mod tests {
     }
 
     #[test]
+    fn a_body_that_may_be_left_out_may_not_be_null() {
+        let lease = &FIXED["paths"]["/api/pools/{pool}/leases"]["post"]["requestBody"];
+        assert_eq!(lease["required"], false);
+        let schema = &lease["content"]["application/json"]["schema"];
+        assert_eq!(schema["$ref"], "#/components/schemas/LeaseOrder", "{lease}");
+    }
+
+    #[test]
     fn it_is_of_version_3_1() {
         assert!(FIXED["openapi"].as_str().unwrap().starts_with("3.1"));
     }
@@ -301,15 +415,41 @@ mod tests {
 
     #[test]
     fn every_code_that_a_call_can_end_in_is_documented() {
-        // What only leases and calls to one worker can end in has no route yet.
-        let elsewhere =
-            ["lease_not_found", "lease_timeout", "too_many_workers", "worker_not_serving"];
+        // What only leases, calls to one worker, and nobody who asks over HTTP can end in.
+        let elsewhere = [
+            "key_required",
+            "lease_not_found",
+            "lease_timeout",
+            "not_in_keyed_pool",
+            "too_many_workers",
+            "worker_not_serving",
+        ];
         let kinds = [EventKind::RequestFailed, EventKind::RequestRejected];
         let codes = kinds.iter().flat_map(|kind| kind.reasons());
         for code in codes.filter(|code| !elsewhere.contains(code)) {
             assert!(DOCUMENT.contains(&format!("`{code}`")), "{code} is not in docs/http.md");
             let described = CALL_PROBLEMS.iter().any(|(_, codes)| codes.contains(code));
             assert!(described || *code == "worker_not_found", "{code} is not described");
+        }
+    }
+
+    #[test]
+    fn every_operation_that_is_refused_something_exists_and_its_codes_are_documented() {
+        let mut document = FIXED.clone();
+        let names: Vec<String> = operations(&mut document)
+            .filter_map(|operation| Some(operation["operationId"].as_str()?.to_owned()))
+            .collect();
+        for (operation, problems) in REFUSALS {
+            assert!(names.iter().any(|name| name == operation), "{operation}");
+            for (status, codes) in *problems {
+                for code in codes.split(", ") {
+                    let row = |line: &str| {
+                        line.starts_with(&format!("| {status} |"))
+                            && line.contains(&format!("`{code}`"))
+                    };
+                    assert!(DOCUMENT.lines().any(row), "{operation}: {status} {code}");
+                }
+            }
         }
     }
 

@@ -8,9 +8,9 @@ use hyper::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::header::{self, HeaderValue};
 
-use crate::call::REQUEST_ID;
 use crate::problem::Problem;
 use crate::stream::StreamBody;
+use crate::terms::REQUEST_ID;
 
 #[derive(Debug)]
 pub enum Payload {

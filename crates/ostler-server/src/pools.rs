@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use ostler_core::{Counters, Lifecycle, Occupancy};
-use ostler_runtime::{Pool, PoolInfo};
+use ostler_runtime::{Affinity, KeyedBy, Pool, PoolInfo};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,6 +14,7 @@ use crate::list::Page;
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params};
+use crate::roster::Served;
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::workers::WorkerBody;
@@ -29,8 +30,25 @@ pub(crate) struct PoolBody {
     /// idle (no process), active or at_capacity.
     pub occupancy: &'static str,
     pub containment: ContainmentBody,
-    /// How many workers it should have.
+    /// How many workers it wants just now.
     pub size: u32,
+    /// It has no fewer workers, nor more; one more may be there while it replaces another.
+    pub min: u32,
+    pub max: u32,
+    /// Calls wait until it is resumed.
+    pub paused: bool,
+    /// It lets nobody in, and nobody is left inside.
+    pub drained: bool,
+    /// Memory is short, and it does not grow.
+    pub strained: bool,
+    /// session or workspace, if each of these has a worker of its own.
+    pub key: Option<&'static str>,
+    /// hint, strict_queue or strict_fail_fast: how much sessions insist on their processes.
+    pub affinity: &'static str,
+    /// Which kind of worker it makes; a reload makes a new one.
+    pub edition: u32,
+    /// Places that somebody holds.
+    pub leases: usize,
     pub queue_length: usize,
     pub oldest_waits_seconds: f64,
     /// Requests that workers hold.
@@ -93,7 +111,7 @@ pub(crate) struct FunctionBody {
 }
 
 impl PoolBody {
-    /// `place`: the pool's in the configuration.
+    /// `place`: the pool's among all that there were.
     pub fn of(place: usize, info: &PoolInfo) -> Self {
         let view = &info.view;
         PoolBody {
@@ -105,7 +123,19 @@ impl PoolBody {
                 level: info.level.rung.to_string(),
                 detail: info.level.reason.clone(),
             },
-            size: view.size,
+            size: view.target,
+            min: view.min,
+            max: view.max,
+            paused: view.paused,
+            drained: view.drained,
+            strained: view.strained,
+            key: info.keyed_by.map(|key| match key {
+                KeyedBy::Session => "session",
+                KeyedBy::Workspace => "workspace",
+            }),
+            affinity: affinity(info.affinity),
+            edition: view.edition,
+            leases: view.leases,
             queue_length: view.queued,
             oldest_waits_seconds: view.oldest_waits.as_secs_f64(),
             running: info.workers.iter().map(|worker| worker.view.load).sum(),
@@ -151,6 +181,14 @@ pub(crate) fn reason(info: &PoolInfo) -> Option<String> {
     }
 }
 
+fn affinity(affinity: Affinity) -> &'static str {
+    match affinity {
+        Affinity::Hint => "hint",
+        Affinity::StrictQueue => "strict_queue",
+        Affinity::StrictFailFast => "strict_fail_fast",
+    }
+}
+
 fn occupancy(occupancy: Occupancy) -> &'static str {
     match occupancy {
         Occupancy::Idle => "idle",
@@ -161,8 +199,8 @@ fn occupancy(occupancy: Occupancy) -> &'static str {
 
 /// Every pool as it is now.
 pub(crate) fn all(shared: &Shared) -> Vec<PoolBody> {
-    let pools = shared.pools.iter().enumerate();
-    pools.map(|(place, pool)| PoolBody::of(place, &pool.info())).collect()
+    let pools = shared.pools().into_iter();
+    pools.map(|served| PoolBody::of(served.place, &served.pool.info())).collect()
 }
 
 pub(crate) fn functions(pool: &Pool) -> Vec<FunctionBody> {
@@ -196,7 +234,6 @@ pub(crate) async fn one(
     Segment(name): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<PoolDetail>, Problem> {
-    let pool = shared.pool(&name)?;
-    let place = shared.pools.iter().position(|known| known.name() == name).unwrap_or_default();
-    Ok(ok(PoolDetail { pool: PoolBody::of(place, &pool.info()), functions: functions(pool) }))
+    let Served { place, pool } = shared.served(&name)?;
+    Ok(ok(PoolDetail { pool: PoolBody::of(place, &pool.info()), functions: functions(&pool) }))
 }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
-use ostler_runtime::CallError;
+use ostler_runtime::{CallError, Refused};
+use ostler_store::SessionError;
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,5 +70,13 @@ impl Problem {
             retry_after: known.retry_after,
             more: error.details(tracebacks),
         }
+    }
+
+    /// What the store of sessions said.
+    pub fn of_session(error: SessionError) -> Self {
+        let mut problem = Problem::of_call(&Refused::Session(error).into(), false);
+        // There was nothing to start.
+        problem.more.remove("started");
+        problem
     }
 }

@@ -17,6 +17,7 @@ use crate::listed::{StateName, named};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid};
+use crate::roster::Served;
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
@@ -153,8 +154,9 @@ pub(crate) async fn list(
     let state = query.state.as_deref().map(|state| named::<RequestState>("state", state));
     let (state, cursor) = (state.transpose()?, query.cursor.as_deref().map(parse_cursor));
     let cursor = cursor.transpose()?;
+    let pools = shared.pools();
     let mut found: Vec<(Key, &str, RequestInfo)> = Vec::new();
-    for (index, pool) in shared.pools.iter().enumerate() {
+    for Served { place, pool } in &pools {
         if query.pool.as_deref().is_some_and(|name| name != pool.name()) {
             continue;
         }
@@ -164,7 +166,7 @@ pub(crate) async fn list(
                 && query.function.as_deref().is_none_or(|name| name == &*record.function)
         });
         found.extend(
-            wanted.map(|info| ((arrived(&info), index, info.record.number.0), pool.name(), info)),
+            wanted.map(|info| ((arrived(&info), *place, info.record.number.0), pool.name(), info)),
         );
     }
     found.retain(|(key, ..)| cursor.is_none_or(|cursor| *key < cursor));
@@ -228,8 +230,11 @@ pub(crate) async fn cancel(
 
 /// Callers choose ids, and two pools may know the same one: whoever is still alive is meant, else
 /// the last to have come.
-fn find<'a>(shared: &'a Shared, id: &str) -> Result<(&'a Pool, RequestInfo), Problem> {
-    let known = shared.pools.iter().filter_map(|pool| Some((pool, pool.request(id)?)));
+fn find(shared: &Shared, id: &str) -> Result<(Pool, RequestInfo), Problem> {
+    let known = shared.pools().into_iter().filter_map(|served| {
+        let info = served.pool.request(id)?;
+        Some((served.pool, info))
+    });
     let meant =
         known.max_by_key(|(_, info)| (!info.record.state.ended(), info.times.first().copied()));
     meant.ok_or_else(|| not_found(id))

@@ -20,6 +20,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
     }
 }
 
+/// The two parameters of a route's path.
+#[derive(Debug)]
+pub(crate) struct Segments(pub (String, String));
+
+impl<S: Send + Sync> FromRequestParts<S> for Segments {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::<(String, String)>::from_request_parts(parts, state).await {
+            Ok(Path(names)) => Ok(Segments(names)),
+            Err(rejection) => Err(Problem::bad_request(rejection.body_text())),
+        }
+    }
+}
+
 /// A segment without its percent signs.
 pub(crate) fn decoded(segment: &str) -> Result<String, Problem> {
     if !segment.contains('%') {

@@ -1,30 +1,37 @@
 //! The server: who may connect, where requests go, and how it ends.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ostler_core::RequestId;
-use ostler_runtime::{Pool, made_id};
+use ostler_runtime::{EVENTS_KEPT, EventLog, Pool, made_id};
+use ostler_store::{SessionSettings, Sessions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use crate::door::{admit, given_id};
 use crate::payload::{Payload, problem};
 use crate::problem::Problem;
-use crate::{call, routes};
+use crate::reload::{Reload, ReloadProblem, ReloadReport};
+use crate::roster::{Pools, Served};
+use crate::tenancy::Tenancy;
+use crate::terms::{REQUEST_ID, owner_number};
+use crate::{call, routes, socket};
 
 /// A client that has not sent its headers by then is not one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,7 +51,15 @@ pub struct ServerSettings {
 
 #[derive(Debug)]
 pub struct Shared {
-    pub pools: Vec<Pool>,
+    pools: Pools,
+    pub(crate) sessions: Sessions,
+    pub(crate) leases: Tenancy,
+    /// Of all pools.
+    pub(crate) events: Arc<EventLog>,
+    /// How the configuration is read anew, if that can be done.
+    pub(crate) reload: OnceLock<Reload>,
+    /// Held by the one that is under way.
+    pub(crate) reloading: Arc<tokio::sync::Mutex<()>>,
     pub max_body: usize,
     pub tracebacks: bool,
     pub version: &'static str,
@@ -66,16 +81,30 @@ pub enum Stop {
 }
 
 impl Shared {
-    pub fn pool(&self, name: &str) -> Result<&Pool, Problem> {
-        self.pools.iter().find(|pool| pool.name() == name).ok_or_else(|| {
-            let known: Vec<String> = self.pools.iter().map(|pool| pool.name().to_owned()).collect();
-            Problem::pool_not_found(name, &known)
-        })
+    pub fn pool(&self, name: &str) -> Result<Pool, Problem> {
+        self.pools.find(name).ok_or_else(|| self.no_pool(name))
+    }
+
+    /// The same with its place.
+    pub(crate) fn served(&self, name: &str) -> Result<Served, Problem> {
+        let found = self.pools().into_iter().find(|served| served.pool.name() == name);
+        found.ok_or_else(|| self.no_pool(name))
+    }
+
+    /// Those that are served just now.
+    pub(crate) fn pools(&self) -> Vec<Served> {
+        self.pools.all()
+    }
+
+    fn no_pool(&self, name: &str) -> Problem {
+        let known = self.pools().into_iter().map(|served| served.pool.name().to_owned());
+        Problem::pool_not_found(name, &known.collect::<Vec<_>>())
     }
 
     fn close(&self) {
-        for pool in &self.pools {
-            pool.event_log().close();
+        self.events.close();
+        for served in self.pools() {
+            served.pool.event_log().close();
         }
         self.closing.send_replace(true);
     }
@@ -110,10 +139,17 @@ impl Server {
         let (address, path) = (settings.listen, settings.socket.clone());
         let tcp = TcpListener::bind(address).await;
         let tcp = tcp.map_err(|source| BindError::Tcp { address, source })?;
-        let unix = bind_socket(&path).await?;
+        let unix = socket::bind(&path).await?;
         let listen = tcp.local_addr().unwrap_or(address);
+        // The pools of one server share their sessions and their log.
+        let first = pools.first();
         let shared = Arc::new(Shared {
-            pools,
+            sessions: first.map_or_else(no_sessions, |pool| pool.directory().sessions()),
+            events: first.map_or_else(no_events, Pool::event_log),
+            pools: Pools::of(pools),
+            leases: Tenancy::default(),
+            reload: OnceLock::new(),
+            reloading: Arc::default(),
             max_body: usize::try_from(settings.max_body).unwrap_or(usize::MAX),
             tracebacks: listen.ip().is_loopback(),
             version: settings.version,
@@ -128,6 +164,20 @@ impl Server {
 
     pub fn local_addr(&self) -> SocketAddr {
         self.shared.listen
+    }
+
+    /// The pools that it serves, to add some or take some away.
+    pub fn pools(&self) -> Pools {
+        self.shared.pools.clone()
+    }
+
+    /// How the configuration is read anew when somebody asks for it. The first one counts.
+    pub fn on_reload<F, A>(&self, reload: F)
+    where
+        F: Fn(Vec<String>) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<ReloadReport, ReloadProblem>> + Send + 'static,
+    {
+        let _ = self.shared.reload.set(Reload::by(reload));
     }
 
     /// A handle by which the server is told to end.
@@ -149,7 +199,7 @@ impl Server {
                 accepted = self.tcp.accept(), if open => {
                     let Ok((stream, peer)) = accepted else { catch_breath().await; continue };
                     let _ = stream.set_nodelay(true);
-                    let client = call::owner_number(&peer.ip().to_string());
+                    let client = owner_number(&peer.ip().to_string());
                     let (shared, router) = (Arc::clone(&self.shared), router.clone());
                     let visitor = Visitor { shared, router, client, local: false };
                     guests.spawn(attend(stream, visitor, closing.clone()));
@@ -177,6 +227,15 @@ impl Server {
     }
 }
 
+/// For a server that has no pool yet.
+fn no_sessions() -> Sessions {
+    Sessions::in_memory(SessionSettings::default())
+}
+
+fn no_events() -> Arc<EventLog> {
+    Arc::new(EventLog::new(EVENTS_KEPT))
+}
+
 /// Nobody can be let in, for want of descriptors most likely: asking again at once changes nothing.
 async fn catch_breath() {
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -198,23 +257,14 @@ impl Stopper {
 
 async fn end_pools(shared: Arc<Shared>, mut stop: watch::Receiver<Stop>) {
     let _ = stop.wait_for(|stop| *stop != Stop::No).await;
-    for pool in &shared.pools {
-        pool.shut_down(*stop.borrow() == Stop::Now);
-    }
-    let all_stopped = async {
-        for pool in &shared.pools {
-            pool.stopped().await;
-        }
-    };
-    tokio::pin!(all_stopped);
+    let pools = &shared.pools;
+    pools.end(*stop.borrow() == Stop::Now);
     tokio::select! {
-        () = &mut all_stopped => return,
+        () = pools.ended() => return,
         _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
     }
-    for pool in &shared.pools {
-        pool.shut_down(true);
-    }
-    all_stopped.await;
+    pools.end(true);
+    pools.ended().await;
 }
 
 /// Who is at the other end of a connection.
@@ -277,86 +327,6 @@ async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Paylo
         }
         return spelled;
     }
-    response.headers_mut().insert(call::REQUEST_ID, id);
+    response.headers_mut().insert(REQUEST_ID, id);
     response.map(Payload::Router)
-}
-
-/// The id that the client gave, if it gave one.
-fn given_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
-    let Some(given) = headers.get(call::REQUEST_ID) else { return Ok(None) };
-    let printable = given.as_bytes().iter().all(u8::is_ascii_graphic);
-    if printable && (1..=128).contains(&given.len()) {
-        return Ok(Some(given.clone()));
-    }
-    let detail = "Ostler-Request-Id must be 1 to 128 printable ASCII characters";
-    Err(Problem::bad_request(detail))
-}
-
-/// A web page of somebody else must not be able to talk to this server: neither under a name that
-/// was made to point here, nor from its own origin.
-fn admit(request: &Request<Incoming>) -> Result<(), Problem> {
-    let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let uri = request.uri().host();
-    let host = uri.or(named).unwrap_or_default();
-    if !is_local_name(host) {
-        let detail = format!("the host `{host}` is not this machine; use localhost or 127.0.0.1");
-        return Err(Problem::new(StatusCode::FORBIDDEN, "host_not_allowed", detail));
-    }
-    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().unwrap_or_default();
-    let host = origin.split_once("://").map_or("", |(_, host)| host);
-    if !is_local_name(host) {
-        let detail = format!("pages of the origin `{origin}` may not call this server");
-        return Err(Problem::new(StatusCode::FORBIDDEN, "origin_not_allowed", detail));
-    }
-    Ok(())
-}
-
-fn is_local_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// A socket that only this user can reach. A file that nobody answers at is left over from a
-/// server that was killed.
-async fn bind_socket(path: &Path) -> Result<UnixListener, BindError> {
-    let failed = |source| BindError::Socket { path: path.to_owned(), source };
-    if let Some(directory) = path.parent() {
-        use std::os::unix::fs::DirBuilderExt;
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    }
-    if path.exists() {
-        if tokio::net::UnixStream::connect(path).await.is_ok() {
-            return Err(BindError::InUse { path: path.to_owned() });
-        }
-        std::fs::remove_file(path).map_err(failed)?;
-    }
-    // Bound under a private mask: there is no moment at which others could connect.
-    let listener = {
-        let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
-        let listener = UnixListener::bind(path);
-        rustix::process::umask(mask);
-        listener
-    };
-    listener.map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_this_machine_are_local() {
-        for host in ["localhost", "LOCALHOST:6785", "127.0.0.1:1", "[::1]:6785", "127.8.0.1"] {
-            assert!(is_local_name(host), "{host}");
-        }
-        for host in ["", "example.com", "localhost.example.com", "10.0.0.1", "127.0.0.1.example"] {
-            assert!(!is_local_name(host), "{host}");
-        }
-    }
 }

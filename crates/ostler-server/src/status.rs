@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use ostler_core::Lifecycle;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, ok};
+use crate::given::Perhaps;
 use crate::openapi::ProblemBody;
 use crate::pools::{self, PoolBody};
 use crate::problem::Problem;
-use crate::query::{Nothing, Params, invalid};
+use crate::query::{Nothing, Params};
 use crate::server::{Shared, Stop};
 
 /// The server runs.
@@ -45,7 +44,7 @@ pub(crate) async fn readyz(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
 ) -> Answer<ReadyBody> {
-    let infos = shared.pools.iter().map(|pool| pool.info());
+    let infos = shared.pools().into_iter().map(|served| served.pool.info());
     let waiting_for: Vec<Unready> = infos
         .filter(|info| info.view.lifecycle != Lifecycle::Running)
         .map(|info| Unready {
@@ -104,11 +103,6 @@ pub(crate) struct Stopping {
     pub now: bool,
 }
 
-fn unreadable(error: &serde_json::Error) -> Problem {
-    let detail = format!("the body is not {{\"now\": true or false}}: {error}");
-    if error.is_data() { invalid(detail) } else { Problem::bad_request(detail) }
-}
-
 /// Ends the server, after the running calls or at once.
 #[utoipa::path(post, path = "/api/server/stop", tag = "server", operation_id = "server.stop", request_body = Option<StopOrder>,
     responses((status = 202, body = Stopping),
@@ -117,13 +111,8 @@ fn unreadable(error: &serde_json::Error) -> Problem {
 pub(crate) async fn stop(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
-    body: Result<Bytes, BytesRejection>,
+    Perhaps(StopOrder { now }): Perhaps<StopOrder>,
 ) -> Result<Answer<Stopping>, Problem> {
-    let body = body.map_err(|error| Problem::bad_request(error.body_text()))?;
-    let StopOrder { now } = match body.trim_ascii() {
-        b"" => StopOrder::default(),
-        text => serde_json::from_slice(text).map_err(|error| unreadable(&error))?,
-    };
     shared.stop.send_modify(|stop| {
         *stop = (*stop).max(if now { Stop::Now } else { Stop::Gracefully });
     });

@@ -58,18 +58,31 @@ pub struct StreamBody {
     framing: Framing,
     tracebacks: bool,
     request_id: String,
+    /// What came before anybody asked for it.
+    first: Option<Item>,
     ended: bool,
 }
 
 impl StreamBody {
     pub fn new(running: Running, framing: Framing, tracebacks: bool, request_id: String) -> Self {
-        StreamBody { running, framing, tracebacks, request_id, ended: false }
+        StreamBody { running, framing, tracebacks, request_id, first: None, ended: false }
+    }
+
+    pub fn begin_with(&mut self, first: Option<Item>) {
+        self.first = first;
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(first),
+            None => self.running.poll_next(cx),
+        }
     }
 
     pub fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut out = BytesMut::new();
         while !self.ended && out.len() < GATHER {
-            match self.running.poll_next(cx) {
+            match self.poll_next(cx) {
                 Poll::Pending if out.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
                 Poll::Ready(Item::Chunk(chunk)) => {

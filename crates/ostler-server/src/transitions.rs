@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use jiff::Timestamp;
+use ostler_core::Retirement;
 use ostler_runtime::{PhaseStep, StatusStep, WorkerHistory, phase_name, phase_reason};
 use serde::Serialize;
 use serde_json::Value;
@@ -31,7 +32,7 @@ pub(crate) struct TransitionBody {
     pub to: &'static str,
     /// What caused a change of status.
     pub trigger: Option<&'static str>,
-    /// Why a phase changed.
+    /// Why a phase changed, or why a worker was to go.
     pub reason: Option<&'static str>,
     /// Who changed a status: `supervisor` by order, `system` by itself.
     pub actor: Option<&'static str>,
@@ -55,7 +56,7 @@ impl TransitionBody {
             from: step.change.from.map(|from| from.name()),
             to: step.change.to.name(),
             trigger: Some(step.change.trigger.name()),
-            reason: None,
+            reason: step.change.retirement.map(Retirement::name),
             actor: Some(if step.change.order.is_some() { "supervisor" } else { "system" }),
             request_id: None,
             at: rfc3339(step.at),
@@ -121,7 +122,8 @@ mod tests {
     }
 
     fn status(seq: u64, second: i64, trigger: Trigger, from: Option<Status>) -> StatusStep {
-        let change = Change { from, to: trigger.leads_to(), trigger, order: None };
+        let change =
+            Change { from, to: trigger.leads_to(), trigger, retirement: None, order: None };
         StatusStep { seq, change, at: at(second) }
     }
 

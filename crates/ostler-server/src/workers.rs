@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use ostler_core::{Phase, Status, StopReason, WorkerId};
+use ostler_core::{Phase, Retirement, Status, StopReason, WorkerId};
 use ostler_runtime::{Connection, Pool, PoolInfo, WorkerInfo, phase_name, stop_reason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,6 +19,7 @@ use crate::listed::{PhaseName, StatusName, named};
 use crate::openapi::ProblemBody;
 use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid};
+use crate::roster::Served;
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
@@ -36,7 +37,7 @@ pub(crate) struct WorkerBody {
     pub pool: String,
     /// The tenant that it works for.
     #[schema(example = "default")]
-    pub workspace_id: &'static str,
+    pub workspace_id: String,
     /// IDLE, RUNNING, PAUSED, COMPLETED, FAILED or TERMINATED.
     pub status: &'static str,
     /// starting, ready, busy, degraded, stopping or dead; null without a process.
@@ -61,14 +62,20 @@ pub(crate) struct WorkerBody {
     pub dedicated: bool,
     /// Its memory or device is in doubt; it gets no new work.
     pub taint: bool,
-    /// How many sessions are bound to it.
-    pub sessions: u32,
+    /// Ids of sessions that are bound to it, not more than a hundred.
+    pub sessions: Vec<String>,
+    /// Why another one is to take its place.
+    pub retirement: Option<&'static str>,
     /// Why its process is on its way out.
     pub stopping: Option<&'static str>,
     pub requests: WorkerRequests,
     /// Unplanned ends in a row, without an answer in between.
     pub crashes: u32,
-    /// Resident bytes of its process.
+    /// Requests that its process has let go of.
+    pub served: u64,
+    /// Which kind of worker its process is; a reload makes a new one.
+    pub edition: u32,
+    /// Resident bytes of its process and of what that has started, as last measured.
     pub memory: Option<u64>,
     /// Labels that its maker gave it.
     #[schema(value_type = Object)]
@@ -91,7 +98,8 @@ pub(crate) struct WorkerRequests {
     pub outcomes: BTreeMap<&'static str, u64>,
 }
 
-/// The id of a worker: the place of its pool in the configuration, from 1, and its number there.
+/// The id of a worker: the place of its pool among all that there were, from 1, and its number
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pool: usize,
@@ -121,7 +129,7 @@ impl WorkerBody {
             id: Key { pool: place, worker: view.id }.to_string(),
             name: worker.name.clone(),
             pool: pool.name.clone(),
-            workspace_id: WORKSPACE,
+            workspace_id: worker.workspace.as_deref().unwrap_or(WORKSPACE).to_owned(),
             status: view.status.name(),
             phase: view.phase.map(phase_name),
             health: health(worker),
@@ -138,15 +146,18 @@ impl WorkerBody {
             load: view.load,
             current_requests: worker.requests.iter().map(ToString::to_string).collect(),
             dedicated: view.dedicated,
-            sessions: 0,
+            sessions: worker.sessions.iter().map(ToString::to_string).collect(),
             taint: view.stopping == Some(StopReason::Tainted),
+            retirement: view.retirement.map(Retirement::name),
             stopping: view.stopping.map(stop_reason),
             requests: WorkerRequests {
                 total: worker.outcomes.iter().map(|(_, count)| count).sum(),
                 outcomes: worker.outcomes.iter().collect(),
             },
             crashes: view.crashes,
-            memory: worker.pid.and_then(resident_bytes),
+            served: view.served,
+            edition: view.edition,
+            memory: memory(worker),
             metadata: Map::new(),
             created_at: rfc3339(worker.created),
             updated_at: rfc3339(worker.updated),
@@ -175,7 +186,13 @@ fn process_group(pid: i32) -> Option<i32> {
     Some(group.as_raw_nonzero().get())
 }
 
-pub(crate) fn resident_bytes(pid: i32) -> Option<u64> {
+/// The whole family is measured from time to time; until then its head counts.
+pub(crate) fn memory(worker: &WorkerInfo) -> Option<u64> {
+    let pid = worker.pid?;
+    if worker.view.memory > 0 { Some(worker.view.memory) } else { resident_bytes(pid) }
+}
+
+fn resident_bytes(pid: i32) -> Option<u64> {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
@@ -220,7 +237,7 @@ pub(crate) async fn list(
     let cursor = query.cursor.as_deref().map(str::parse::<Key>).transpose();
     let cursor = cursor.map_err(|()| invalid("`cursor` is not one that a list of workers gave"))?;
     let mut found = Vec::new();
-    for (place, pool) in shared.pools.iter().enumerate() {
+    for Served { place, pool } in shared.pools() {
         if query.pool.as_deref().is_some_and(|name| name != pool.name()) {
             continue;
         }
@@ -247,12 +264,27 @@ pub(crate) async fn one(
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<WorkerBody>, Problem> {
-    let found = shared.pools.iter().enumerate().find_map(|(place, pool)| {
+    body(&shared, &id).map(ok)
+}
+
+/// A worker that is there.
+pub(crate) fn body(shared: &Shared, id: &str) -> Result<WorkerBody, Problem> {
+    let found = shared.pools().into_iter().find_map(|Served { place, pool }| {
         let info = pool.info();
-        let worker = info.workers.iter().find(|worker| is(place, worker, &id))?;
+        let worker = info.workers.iter().find(|worker| is(place, worker, id))?;
         Some(WorkerBody::of(place, &info, worker))
     });
-    found.map(ok).ok_or_else(|| not_found(&id))
+    found.ok_or_else(|| not_found(id))
+}
+
+/// A worker that is there, as its pool knows it.
+pub(crate) fn living(shared: &Shared, id: &str) -> Result<(Pool, WorkerId), Problem> {
+    let found = shared.pools().into_iter().find_map(|Served { place, pool }| {
+        let info = pool.info();
+        let worker = info.workers.iter().find(|worker| is(place, worker, id))?;
+        Some((pool, worker.view.id))
+    });
+    found.ok_or_else(|| not_found(id))
 }
 
 fn is(place: usize, worker: &WorkerInfo, id: &str) -> bool {
@@ -260,10 +292,11 @@ fn is(place: usize, worker: &WorkerInfo, id: &str) -> bool {
 }
 
 /// A worker's pool and its name. One that is gone is remembered by its name only.
-pub(crate) fn find<'a>(shared: &'a Shared, id: &str) -> Result<(&'a Pool, String), Problem> {
-    for (place, pool) in shared.pools.iter().enumerate() {
+pub(crate) fn find(shared: &Shared, id: &str) -> Result<(Pool, String), Problem> {
+    for Served { place, pool } in shared.pools() {
         if let Some(worker) = pool.info().workers.iter().find(|worker| is(place, worker, id)) {
-            return Ok((pool, worker.name.clone()));
+            let name = worker.name.clone();
+            return Ok((pool, name));
         }
         if pool.worker_output(id).is_some() {
             return Ok((pool, id.to_owned()));

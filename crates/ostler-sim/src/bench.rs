@@ -141,8 +141,13 @@ impl Shell {
                 let result = Recording::Stored;
                 self.reports.push_back(Event::Recorded { record, result });
             }
-            Command::Spawn { process } => {
-                let ready = Ready { capacity: None, heartbeat: false, gives_back: true };
+            Command::Spawn { process, .. } => {
+                let ready = Ready {
+                    capacity: None,
+                    heartbeat: false,
+                    gives_back: true,
+                    saves_sessions: false,
+                };
                 self.reports.push_back(Event::ProcessReady { process, ready });
             }
             _ => {}

@@ -12,11 +12,13 @@ mod own;
 mod prng;
 mod profile;
 pub mod run;
+mod stateful;
 mod trace;
 mod violation;
 mod world;
 
 pub use profile::Profile;
+pub use stateful::{Deed, Saving, Stateful};
 pub use trace::{Trace, Tracing};
 pub use violation::{Verdict, Violation};
 pub use world::{Tally, World};

@@ -9,6 +9,7 @@ use ostler_core::{Admission, Backoff, CapacityFrom, Checkup, Heartbeat, Settings
 
 use crate::own::Evenly;
 use crate::prng::Prng;
+use crate::stateful::Stateful;
 
 const fn us(n: u64) -> Duration {
     Duration::from_micros(n)
@@ -25,6 +26,7 @@ pub struct Profile {
     pub people: People,
     pub store: StoreFaults,
     pub faults: Faults,
+    pub state: Stateful,
 }
 
 /// What callers ask.
@@ -150,12 +152,13 @@ const MISCHIEF: [Mischief; 12] = [
 impl Profile {
     pub fn draw(seed: u64) -> Self {
         let mut prng = Prng::new(seed ^ 0xa076_1d64_78bd_642f);
-        let settings = settings(&mut prng);
+        let mut settings = settings(&mut prng);
+        let state = Stateful::draw(&mut Prng::new(seed ^ 0xe703_7ed1_a0b4_28db), &mut settings);
         let load = load(&mut prng, &settings);
         let calm = prng.chance(0.1);
         let faults = if calm { Faults::default() } else { faults(&mut prng) };
         let store = if calm { StoreFaults::none() } else { store(&mut prng) };
-        Profile { load, people: people(&mut prng), store, faults, settings }
+        Profile { load, people: people(&mut prng), store, faults, state, settings }
     }
 
     /// A shutdown is bounded by the pool's own waits, not by a store that does not answer.
@@ -167,6 +170,7 @@ impl Profile {
     /// The same world with nothing wrong in it any more.
     pub fn heal(&mut self) {
         self.faults = Faults::default();
+        self.state.heal();
         self.store = StoreFaults::none();
         self.people.order_gap = None;
         self.people.lease_gap = None;
@@ -200,7 +204,20 @@ fn settings(prng: &mut Prng) -> Settings {
         failures: prng.between(1, 3),
     });
     Settings {
-        size,
+        min: size,
+        max: size,
+        keyed: None,
+        scale_up_after: ms(50),
+        idle_ttl: None,
+        ttl: None,
+        ttl_jitter: 0.1,
+        max_requests: None,
+        max_memory: None,
+        max_memory_hard: None,
+        retire_max: 1,
+        affinity_ttl: ms(300_000),
+        save_timeout: ms(5_000),
+        sweep: ms(100),
         capacity: if prng.chance(0.6) { 1 } else { prng.between(2, 4) },
         capacity_from: capacity_from(prng),
         dedicated_max: prng.between(0, 4),
@@ -254,7 +271,7 @@ fn strategy(prng: &mut Prng) -> Strategy {
 
 fn load(prng: &mut Prng, settings: &Settings) -> Load {
     let service = prng.span(us(100), ms(20));
-    let places = f64::from(settings.size * settings.capacity);
+    let places = f64::from(settings.max * settings.capacity);
     // From next to nothing to three times what the pool can carry.
     let pressure = [0.01, 0.1, 0.5, 0.9, 1.5, 3.0][prng.below(6) as usize];
     Load {

@@ -58,7 +58,7 @@ fn another_seed_tells_another_story() {
 fn the_worlds_differ_in_what_they_ask() {
     let profiles: Vec<Profile> = (0..200).map(Profile::draw).collect();
     let some = |holds: fn(&Profile) -> bool| profiles.iter().any(holds);
-    assert!(some(|world| world.settings.size == 1) && some(|world| world.settings.size > 10));
+    assert!(some(|world| world.settings.max == 1) && some(|world| world.settings.max > 10));
     assert!(some(|world| world.settings.capacity > 1) && some(|world| world.settings.prefetch > 1));
     assert!(some(|world| world.settings.queue_max == 0));
     assert!(some(|world| world.settings.heartbeat.is_none()));

@@ -4,14 +4,15 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_runtime::{Directory, EVENTS_KEPT, EventLog, Pool, PoolSpec, StartError};
+use ostler_runtime::store::{OpenError, SessionSettings, Sessions};
+use ostler_runtime::{Directory, EVENTS_KEPT, EventLog, Pool, StartError, tell_of_sessions};
 use ostler_server::{BindError, Server, ServerSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::Config;
-use crate::spec::spec;
+use crate::config::{self, Config};
+use crate::reload::{Reloader, Source, Surroundings};
 
 /// Sets how much is logged, in the syntax of `tracing_subscriber`.
 const LOG_VARIABLE: &str = "OSTLER_LOG";
@@ -22,6 +23,8 @@ pub(crate) enum DaemonError {
     Pool(#[from] StartError),
     #[error(transparent)]
     Bind(#[from] BindError),
+    #[error(transparent)]
+    Store(#[from] OpenError),
     #[error("pool `{pool}` did not come up: {why}")]
     NotReady { pool: String, why: String },
 }
@@ -29,23 +32,25 @@ pub(crate) enum DaemonError {
 #[derive(Debug)]
 pub(crate) struct Daemon {
     pools: Vec<Pool>,
+    sessions: Sessions,
+    reloader: Reloader,
     server: Server,
     start_timeout: Duration,
 }
 
 impl Daemon {
-    pub async fn start(config: &Config) -> Result<Daemon, DaemonError> {
+    pub async fn start(config: &Config, source: Source) -> Result<Daemon, DaemonError> {
         log_to_stderr();
+        let sessions = Sessions::open(&config.store.path, settings(&config.sessions)).await?;
         // The workers of one server may call each other's pools, and there is one log for all.
-        let (directory, events) = (Directory::new(), Arc::new(EventLog::new(EVENTS_KEPT)));
+        let surroundings = Surroundings {
+            directory: Directory::new().with_sessions(sessions.clone()),
+            events: Arc::new(EventLog::new(EVENTS_KEPT)),
+        };
+        tell_of_sessions(&sessions, &surroundings.events);
         let mut pools = Vec::new();
         for pool in &config.pools {
-            let spec = PoolSpec {
-                directory: directory.clone(),
-                events: Arc::clone(&events),
-                ..spec(pool, &config.server)
-            };
-            pools.push(Pool::start(spec).await?);
+            pools.push(Pool::start(surroundings.spec(pool, &config.server)).await?);
         }
         let settings = ServerSettings {
             listen: config.server.listen,
@@ -54,9 +59,16 @@ impl Daemon {
             version: env!("CARGO_PKG_VERSION"),
         };
         let server = Server::bind(settings, pools.clone()).await?;
+        let reloader = Reloader::new(source, surroundings, server.pools(), config.clone());
+        let reload = reloader.clone();
+        server.on_reload(move |pools| {
+            let reload = reload.clone();
+            async move { reload.reload(pools).await }
+        });
         tracing::info!("listening on http://{}", server.local_addr());
         let start_timeout = config.pools.iter().map(|pool| pool.start.timeout).max();
-        Ok(Daemon { pools, server, start_timeout: start_timeout.unwrap_or_default() })
+        let start_timeout = start_timeout.unwrap_or_default();
+        Ok(Daemon { pools, sessions, reloader, server, start_timeout })
     }
 
     /// Waits until every worker of every pool is ready.
@@ -75,7 +87,8 @@ impl Daemon {
     }
 
     /// Serves until a signal or a request ends it. The first signal drains, the second kills.
-    pub async fn run(self) {
+    /// `watch`: reload when a file changes.
+    pub async fn run(self, watch: bool) {
         let stopper = self.server.stopper();
         let listening = tokio::spawn(async move {
             let (Ok(mut terminate), Ok(mut interrupt)) =
@@ -92,9 +105,15 @@ impl Daemon {
                 stopper.stop();
             }
         });
-        let announcements = announce_readiness(&self.pools);
+        let mut beside = announce_readiness(&self.pools);
+        // The server holds those that it serves; one that a reload takes away is to end.
+        drop(self.pools);
+        if watch {
+            beside.spawn(self.reloader.clone().watch());
+        }
         self.server.run().await;
-        drop(announcements);
+        drop(beside);
+        self.sessions.close().await;
         listening.abort();
         tracing::info!("stopped");
     }
@@ -114,6 +133,19 @@ fn announce_readiness(pools: &[Pool]) -> JoinSet<()> {
         });
     }
     announcements
+}
+
+fn settings(sessions: &config::Sessions) -> SessionSettings {
+    SessionSettings {
+        max: sessions.max,
+        ttl: sessions.ttl,
+        auto_create: sessions.auto_create,
+        metadata_max: sessions.metadata_max,
+        programs_max: sessions.programs_max,
+        program_bytes_max: sessions.program_bytes_max,
+        memory_max: sessions.memory_max,
+        sweep: sessions.sweep,
+    }
 }
 
 fn log_to_stderr() {

@@ -20,9 +20,11 @@
 //!
 //! - [`Pool::invoke`] and [`Pool::stream`] call a function; [`Pool::call`] takes a [`Call`] with a
 //!   deadline, a priority, an owner. Dropping a [`Running`] call cancels it.
+//! - [`Pool::enter`] gives calls a session: state of their own, and a process that they come back to.
 //! - [`Pool::lease`] holds a worker for several calls; the [`Lease`] is a guard.
 //! - [`PoolBuilder::host_function`] lets workers call back into this program; pools that share a
 //!   [`Directory`] can call each other.
+//! - [`Pool::reload`] changes a running pool; [`Pool::order`] scales, recycles, pauses and drains it.
 //! - [`Pool::events`] follows what happens, [`Pool::info`] shows what is.
 //! - [`Strategy`] says which worker gets the next request; [`Ranking`] is for one's own.
 //!
@@ -32,15 +34,20 @@ pub mod cli;
 pub mod config;
 mod conform;
 mod daemon;
+mod reload;
 mod spec;
 mod text;
+mod watch;
 
 pub use ostler_core::{
-    Admission, Candidate, CapacityFrom, Rank, Ranking, Refusal, Settings, Strategy,
+    Action, Admission, Affinity, Candidate, CapacityFrom, Continuity, Evict, Keyed, Rank, Ranking,
+    Refusal, Reply, SessionId, Settings, Strategy,
 };
 pub use ostler_runtime::{
-    Answered, Body, Call, CallError, Directory, Event, EventKind, EventLog, Failure, Followed,
-    Follower, HostCall, HostError, Item, Lease, LeaseRequest, OnDisconnect, Pool, PoolBuilder,
-    PoolInfo, PoolSpec, Profile, Program, Refused, RequestInfo, Running, StartError, WorkerInfo,
+    Answered, Body, Call, CallError, CallSession, Directory, Event, EventKind, EventLog, Failure, Followed,
+    Follower, HostCall, HostError, Item, KeyedBy, Lease, LeaseRequest, OnDisconnect, Pool, PoolBuilder,
+    PoolInfo, PoolSpec, Profile, Program, Refused, ReloadError, RequestInfo, Running, StartError, WorkerInfo,
     containment,
 };
+/// Where sessions are kept.
+pub use ostler_runtime::store;

@@ -40,3 +40,10 @@ fn calls_of_one_lease_meet_one_process() {
     assert!(pids.len() == 3 && pids.iter().all(|pid| *pid == pids[0]), "{printed}");
     assert!(printed.ends_with("[\"a horse\",\"a stable\",\"an inn\"]]\n"), "{printed}");
 }
+
+#[test]
+fn each_session_has_its_process_and_takes_its_state_to_the_next_one() {
+    let told = ["ada: [\"a horse\"]", "grace: [\"a ship\"]"];
+    let both = "ada: [\"a horse\",\"a stable\"]";
+    assert_eq!(run("session"), format!("{}\n{}\n{both}\n{both}\n", told[0], told[1]));
+}

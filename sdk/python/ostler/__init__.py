@@ -7,20 +7,24 @@
         return f"hello, {name}"
 """
 
-from .errors import CallError, Cancelled, Retryable
-from .functions import function, health, on_start, on_stop
+from .errors import CallError, Cancelled, NoSession, Retryable
+from .functions import function, health, on_start, on_stop, restore_session, save_session
 from .context import Request, acall, call, metric, request, retire, shield
 from .results import Raw
+from .sessions import Session, asession, session
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CallError",
     "Cancelled",
+    "NoSession",
     "Raw",
     "Request",
     "Retryable",
+    "Session",
     "acall",
+    "asession",
     "call",
     "function",
     "health",
@@ -28,6 +32,9 @@ __all__ = [
     "on_start",
     "on_stop",
     "request",
+    "restore_session",
     "retire",
+    "save_session",
+    "session",
     "shield",
 ]

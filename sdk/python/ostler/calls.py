@@ -11,7 +11,6 @@ import threading
 
 from . import wire
 from .errors import Cancelled
-from .turns import current
 
 NUDGE = 0.05  # how often main, inside a running loop, looks for a cancel
 
@@ -28,14 +27,18 @@ class Calls:
             self.last += 1
             return self.last
 
-    def inherit(self, meta):
-        """Name the request that calls, and the time it has left."""
-        request = self.worker.current_request()
+    def inherit(self, call):
+        """Name the request that calls, and the time it has left; that request."""
+        request = call.request or self.worker.current_request()
         if request is not None:
-            meta["requestId"] = str(request.wire_id)
+            call.meta["requestId"] = str(request.wire_id)
             remaining = request.remaining()
             if remaining is not None:
-                meta["deadlineMs"] = max(1, int(remaining * 1000))
+                call.meta["deadlineMs"] = max(1, int(remaining * 1000))
+        return request
+
+    def frame(self, call_id, call):
+        return self.worker.encode(wire.CALL, call_id, call.flags, call.meta, call.body)
 
     def deliver(self, frame):
         """In the thread that reads: a result for whoever waits for it, if somebody does."""
@@ -73,22 +76,22 @@ class MainCalls(Calls):
         super().__init__(worker)
         self.state = worker.state
 
-    def make(self, meta, flags, body):
+    def make(self, call):
         """Send the call; the frame of its result."""
-        self.inherit(meta)
+        self.inherit(call)
         if self.state.on_main_thread():
-            return self.from_main(meta, flags, body)
-        return self.from_thread(meta, flags, body)
+            return self.from_main(call)
+        return self.from_thread(call)
 
-    async def make_async(self, meta, flags, body):
+    async def make_async(self, call):
         if self.worker.one_stream:
-            return self.make(meta, flags, body)
-        self.inherit(meta)
-        return await self.awaited(lambda call_id: self.send_on_control(call_id, meta, flags, body))
+            return self.make(call)
+        self.inherit(call)
+        return await self.awaited(lambda call_id: self.send_on_control(call_id, call))
 
-    def from_main(self, meta, flags, body):
+    def from_main(self, call):
         worker, state = self.worker, self.state
-        call_id = self.masked(self.begin, meta, flags, body)
+        call_id = self.masked(self.begin, call)
         while True:
             found = self.masked(worker.taken, wire.CALL_RESULT, call_id)
             state.check()  # a cancel that came while masked has no other chance
@@ -103,10 +106,10 @@ class MainCalls(Calls):
                 continue
             self.masked(worker.pump)
 
-    def begin(self, meta, flags, body):
+    def begin(self, call):
         call_id = self.next_id()
         self.worker.inbox.enter()
-        self.worker.outbox.send(self.worker.encode(wire.CALL, call_id, flags, meta, body))
+        self.worker.outbox.send(self.frame(call_id, call))
         return call_id
 
     def masked(self, action, *args):
@@ -117,35 +120,35 @@ class MainCalls(Calls):
         finally:
             state.masked -= 1
 
-    def from_thread(self, meta, flags, body):
+    def from_thread(self, call):
         if self.worker.one_stream:
             raise RuntimeError("ostler.call from a thread needs a control stream")
         call_id, came, result = self.next_id(), threading.Event(), []
         self.waiting[call_id] = lambda frame: (result.append(frame), came.set())
         try:
-            self.send_on_control(call_id, meta, flags, body)
+            self.send_on_control(call_id, call)
             came.wait()
         finally:
             self.waiting.pop(call_id, None)
         return result[0]
 
-    def send_on_control(self, call_id, meta, flags, body):
-        worker = self.worker
-        meta["answerOn"] = "control"
-        worker.control.send(worker.encode(wire.CALL, call_id, flags, meta, body))
+    def send_on_control(self, call_id, call):
+        call.meta["answerOn"] = "control"
+        self.worker.control.send(self.frame(call_id, call))
 
 
 class SharedCalls(Calls):
     """For profiles that always have a reader: calls and results on the data stream."""
 
-    def make(self, meta, flags, body):
+    def make(self, call):
         """Send the call; the frame of its result. A cancel of the request ends the wait."""
-        worker, turn = self.worker, current.get(None)
-        worker.may_block("ostler.call", "await ostler.acall")
-        self.inherit(meta)
+        worker = self.worker
+        worker.may_block(*call.spelling)
+        request = self.inherit(call)
+        turn = None if request is None or call.patient else request.turn
         leave = worker.shielded()  # woken by the SDK; nothing has to strike in here
         try:
-            frame = self.result(turn, meta, flags, body)
+            frame = self.result(turn, call)
         finally:
             if leave is not None:
                 leave()
@@ -153,14 +156,14 @@ class SharedCalls(Calls):
             raise Cancelled(worker.state.stopping or "cancelled")
         return frame
 
-    def result(self, turn, meta, flags, body):
+    def result(self, turn, call):
         """None: the request was cancelled first."""
         call_id, woken, result = self.next_id(), threading.Event(), []
         self.waiting[call_id] = lambda frame: (result.append(frame), woken.set())
         if turn is not None:
             turn.waiters.add(woken.set)
         try:
-            self.send(call_id, meta, flags, body)
+            self.send(call_id, call)
             while not result and not (turn is not None and turn.cancelled):
                 woken.wait()
                 woken.clear()
@@ -170,9 +173,9 @@ class SharedCalls(Calls):
                 turn.waiters.discard(woken.set)
         return result[0] if result else None
 
-    async def make_async(self, meta, flags, body):
-        self.inherit(meta)
-        return await self.awaited(lambda call_id: self.send(call_id, meta, flags, body))
+    async def make_async(self, call):
+        self.inherit(call)
+        return await self.awaited(lambda call_id: self.send(call_id, call))
 
-    def send(self, call_id, meta, flags, body):
-        self.worker.outbox.send(self.worker.encode(wire.CALL, call_id, flags, meta, body))
+    def send(self, call_id, call):
+        self.worker.outbox.send(self.frame(call_id, call))

@@ -3,8 +3,8 @@
 from time import monotonic
 
 from . import wire
-from .errors import CallError, Unencodable
-from .jsontext import dumps, loads, text
+from .jsontext import text
+from .outgoing import json_body, result_of, with_arguments
 
 _worker = None
 
@@ -15,7 +15,8 @@ def attach(worker):
     _worker = worker
 
 
-def _serving():
+def serving():
+    """The worker that this process is."""
     if _worker is None:
         raise RuntimeError("this process is not an Ostler worker; start it with: ostler serve FILE.py")
     return _worker
@@ -23,7 +24,7 @@ def _serving():
 
 def request():
     """The request being served."""
-    current = _serving().current_request()
+    current = serving().current_request()
     if current is None:
         raise RuntimeError(
             "no request is being served here; a thread of your own sees the request "
@@ -39,6 +40,7 @@ class Request:
         self._worker = worker
         self.wire_id = wire_id
         self.id = meta.get("requestId") or str(wire_id)
+        #: The id of its session, or None.
         self.session = meta.get("sessionId")
         self.attempt = meta.get("attempt", 1)
         self.shard = meta.get("shard")
@@ -48,6 +50,7 @@ class Request:
         self.idempotent = bool(meta.get("idempotent", False))
         #: When it must be done, on the clock of time.monotonic(); None for never.
         self.deadline = received + deadline_ms / 1000 if deadline_ms else None
+        self._session = None
 
     def remaining(self):
         """Seconds until the deadline, not below 0; None if there is none."""
@@ -60,7 +63,7 @@ class Request:
 
     def progress(self, value):
         """Tell whoever follows the request how far it is: any JSON value."""
-        self._say(wire.PROGRESS, body=_json(value))
+        self._say(wire.PROGRESS, body=json_body(value))
 
     def log(self, message, level="info"):
         """A log line that belongs to this request; trace, debug, info, warning or error."""
@@ -93,48 +96,20 @@ def call(pool, function, *args, **kwargs):
     It has the deadline of the request that makes it and ends with it. What the
     server says against it raises ``CallError``.
     """
-    return _result(_serving().calls.make(*_call(pool, function, args, kwargs)))
+    return result_of(serving().calls.make(with_arguments(pool, function, args, kwargs)))
 
 
 async def acall(pool, function, *args, **kwargs):
     """As ``call``, for coroutines: other coroutines go on meanwhile."""
-    return _result(await _serving().calls.make_async(*_call(pool, function, args, kwargs)))
-
-
-def _call(pool, function, args, kwargs):
-    """(meta, flags, body) of a call."""
-    if args and kwargs:
-        raise TypeError("ostler.call takes positional or keyword arguments, not both")
-    flags, body = 0, b""
-    if len(args) == 1 and isinstance(args[0], (bytes, bytearray, memoryview)):
-        flags, body = wire.RAW, bytes(args[0])
-    elif args:
-        body = _json(list(args))
-    elif kwargs:
-        body = _json(kwargs)
-    return {"pool": pool, "function": function}, flags, body
-
-
-def _json(value):
-    try:
-        return dumps(value)
-    except Unencodable as error:
-        raise TypeError(str(error)) from None
-
-
-def _result(frame):
-    if frame.flags & wire.FAILED:
-        raise CallError(frame.meta)
-    if frame.flags & wire.RAW:
-        return bytes(frame.body)
-    return loads(frame.body) if frame.body else None
+    outgoing = with_arguments(pool, function, args, kwargs)
+    return result_of(await serving().calls.make_async(outgoing))
 
 
 def metric(name, value, **labels):
     """A measurement of the worker's own."""
     labels = {key: text(label, 256) for key, label in labels.items()}
     meta = {"name": name, "value": float(value), "labels": labels or None}
-    _serving().emit(wire.METRIC, 0, meta=meta)
+    serving().emit(wire.METRIC, 0, meta=meta)
 
 
 def retire(reason="the worker asked for it", tainted=False):
@@ -144,4 +119,4 @@ def retire(reason="the worker asked for it", tainted=False):
     device): it gets no new work and counts as crashed once its requests ended.
     """
     meta = {"reason": text(reason, 1024), "tainted": True if tainted else None}
-    _serving().emit(wire.RETIRE, 0, meta=meta)
+    serving().emit(wire.RETIRE, 0, meta=meta)

@@ -30,6 +30,22 @@ class CallError(Exception):
         super().__init__(problem.get("message") or problem.get("detail") or self.code)
 
 
+class NoSession(RuntimeError):
+    """The request has no session whose state could be read or written."""
+
+
+class HookFailed(Exception):
+    """A hook raised where a request depends on it; the cause is what it raised."""
+
+    def __init__(self, hook):
+        super().__init__(hook)
+        self.hook = hook
+
+
+class NotHere(Exception):
+    """This process holds no state of the session that it was asked for."""
+
+
 class Unfit(Exception):
     """The arguments do not fit the function; it was not started."""
 

@@ -9,6 +9,8 @@ import inspect
 from .arguments import Parameters
 from .jsontext import text
 
+RESERVED = "ostler."  # how the names of queries begin that are for the SDK itself
+
 
 class Function:
     """One served function, with its callers made once."""
@@ -50,8 +52,31 @@ class Registry:
         self.start_hooks = []
         self.stop_hooks = []
         self.health_hook = None
+        self.save_hook = None
+        self.restore_hook = None
+
+    @property
+    def saves_sessions(self):
+        return self.save_hook is not None and self.restore_hook is not None
+
+    def objection(self):
+        """Why a worker must not start with these hooks, or None."""
+        hooks = {"save_session": self.save_hook, "restore_session": self.restore_hook}
+        missing = [name for name, hook in hooks.items() if hook is None]
+        if len(missing) != 1:
+            return None
+        (present,) = hooks.keys() - set(missing)
+        return (
+            f"there is a hook @ostler.{present} and no @ostler.{missing[0]}; "
+            "a session moves from one process to another by both: add the other, or remove this one"
+        )
 
     def add(self, function):
+        if function.name.startswith(RESERVED):
+            raise ValueError(
+                f"the name {function.name!r} begins with {RESERVED!r}, which is kept for the "
+                "server; give it another with @ostler.function(name=...)"
+            )
         if function.name in self.by_name:
             raise ValueError(
                 f"two functions are named {function.name!r}; give one of them another "
@@ -90,6 +115,26 @@ def on_stop(fn):
 def health(fn):
     """Ask ``fn()`` whether the worker is well: False or an exception says no."""
     registry.health_hook = fn
+    return fn
+
+
+def save_session(fn):
+    """Ask ``fn(session_id)`` for what this process holds of a session that moves elsewhere.
+
+    It returns a JSON value or bytes; None says that there is nothing to keep.
+    No request of the session runs meanwhile. ``restore_session`` is needed too.
+    """
+    registry.save_hook = fn
+    return fn
+
+
+def restore_session(fn):
+    """Give ``fn(session_id, state)`` what ``save_session`` returned in another process.
+
+    It runs before the first request of the session here. Where nothing was
+    saved it is not asked.
+    """
+    registry.restore_hook = fn
     return fn
 
 

@@ -3,7 +3,7 @@
 import os
 import traceback
 
-from .errors import Malformed, Retryable, Unfit
+from .errors import HookFailed, Malformed, NotHere, Retryable, Unfit
 from .jsontext import text
 
 MESSAGE_LIMIT = 8 * 1024
@@ -16,6 +16,12 @@ def describe(error):
     if isinstance(error, Unfit):
         code = "malformed" if isinstance(error, Malformed) else "invalid_arguments"
         return {"code": code, "message": text(error, MESSAGE_LIMIT), "started": False}
+    if isinstance(error, NotHere):
+        return {"code": "session_not_here", "message": text(error, MESSAGE_LIMIT)}
+    if isinstance(error, HookFailed):
+        meta, cause = describe(error.__cause__), type(error.__cause__).__name__
+        message = text(f"the {error.hook} hook raised {cause}: {meta['message']}", MESSAGE_LIMIT)
+        return {**meta, "message": message}
     return {
         "code": "application_error",
         "type": text(type(error).__name__, 256),

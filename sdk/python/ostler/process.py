@@ -17,6 +17,7 @@ from .coroutines import Coroutines, run_alone
 from .errors import Cancelled, StreamClosed, Unencodable, Withdrawn
 from .inbox import RECV, read_large_query, receive
 from .jsontext import dumps
+from .moving import MainMoving
 from .outbox import Outbox
 from .outcome import function_not_found
 from .service import LOST_GRACE, Service
@@ -42,6 +43,9 @@ class Worker(Service):
 
     def make_calls(self):
         return MainCalls(self)
+
+    def make_moving(self):
+        return MainMoving(self)
 
     def wire_up(self):
         super().wire_up()
@@ -154,6 +158,8 @@ class Worker(Service):
         functions = self.registry.functions
         if free_threaded():  # publishing and looking need the lock there
             return [], []
+        if self.moving is not None:  # whose session it is must be read first
+            return [], []
         plain = [f.call_json if f.plain else None for f in functions]
         raw = [f.call_raw if f.plain else None for f in functions]
         return plain, raw
@@ -208,7 +214,10 @@ class Worker(Service):
         function = self.find(frame)
         if function is None:
             return self.unstarted(frame.id, function_not_found(self.name_of(frame)))
-        return self.guarded(frame.id, *self.caller(function, frame))
+        invoke, body = self.caller(function, frame)
+        if self.moving is not None:
+            invoke = self.moving.arriving(function, frame, invoke)
+        return self.guarded(frame.id, invoke, body)
 
     def guarded(self, rid, invoke, body):
         """The terminal frame of ``invoke(body)``, by the rule of cancel.py."""

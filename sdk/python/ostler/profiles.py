@@ -13,6 +13,7 @@ class Unserviceable(Exception):
 
 def make(environ, data, control, binary, limit):
     """The worker of OSTLER_PROFILE; raises Unserviceable."""
+    refuse_if(registry.objection())
     profile = chosen(environ, "OSTLER_PROFILE", tuple(CAPACITIES), "process")
     if profile == "process":
         return Worker(registry, data, control, binary, limit)
@@ -25,10 +26,13 @@ def make(environ, data, control, binary, limit):
 
     checks = chosen(environ, "OSTLER_THREAD_SAFETY", CHECKS, "warn")
     worker = ThreadWorker(registry, data, control, capacity, binary, limit, checks)
-    objection = worker.thread_safety.objection(registry.functions)
+    refuse_if(worker.thread_safety.objection(registry.functions))
+    return worker
+
+
+def refuse_if(objection):
     if objection:
         raise Unserviceable(objection)
-    return worker
 
 
 def chosen(environ, name, allowed, default):

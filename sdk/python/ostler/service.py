@@ -17,6 +17,7 @@ from .errors import Cancelled, StreamClosed, Unencodable, Unfit, Withdrawn
 from .checkup import Checkup
 from .inbox import Inbox
 from .jsontext import text
+from .moving import SAVE
 from .outcome import describe
 from .results import encoded
 
@@ -47,6 +48,8 @@ class Service:
         self.checkup = Checkup(self)
         self.outbox = self.make_outbox()
         self.calls = self.make_calls()
+        #: How sessions move in and out; None where the file has no hooks for it.
+        self.moving = self.make_moving() if registry.saves_sessions else None
         self.wire_up()
 
     def decoder(self):
@@ -75,6 +78,8 @@ class Service:
         name = frame.meta.get("function")
         if name is None:
             return functions[0] if len(functions) == 1 else None
+        if name == SAVE and self.moving is not None:
+            return self.moving.saving(frame)
         index = self.registry.by_name.get(name)
         return None if index is None else functions[index]
 

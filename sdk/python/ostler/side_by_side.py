@@ -21,6 +21,7 @@ from .outcome import function_not_found
 from .place import Place
 from .service import LOST_GRACE, Service
 from .streaming import is_stream
+from .thread_moving import ThreadMoving
 from .thread_safety import ThreadSafety
 from .thread_stream import ThreadStream
 from .turns import Turn, Turns, current
@@ -41,6 +42,9 @@ class SideBySide(Service):
 
     def make_calls(self):
         return SharedCalls(self)
+
+    def make_moving(self):
+        return ThreadMoving(self)
 
     def wire_up(self):
         super().wire_up()
@@ -102,12 +106,21 @@ class SideBySide(Service):
         except OSError as error:
             self.leave_if_forked()
             self.stop(str(error), LOST_GRACE)
+        if turn.afterwards is not None:
+            turn.afterwards()
         self.state.finish(turn)
 
     def outcome(self, place, turn):
         function = self.find(turn.frame)
         if function is None:
             return self.unstarted(turn.rid, function_not_found(self.name_of(turn.frame)))
+        current.set(turn)
+        if self.moving is not None and "sessionId" in turn.frame.meta:
+            return self.moving.outcome(place, turn, function)
+        return self.admitted(place, turn, function)
+
+    def admitted(self, place, turn, function):
+        """Its outcome, if it may run beside what else runs."""
         refusal = self.thread_safety.enter(function)
         if refusal is not None:
             return self.unstarted(turn.rid, refusal)
@@ -117,23 +130,40 @@ class SideBySide(Service):
             self.thread_safety.leave(function)
 
     def guarded(self, place, turn, invoke, body):
-        """The terminal frame of ``invoke(body)``, by the rule of place.py."""
-        current.set(turn)
+        """The terminal frame of ``invoke(body)``."""
         within = copy_context().run  # what a handler sets there ends with it
+        result, error = self.armed(place, turn, within, invoke, body)
+        if error is not None:
+            return self.failed(turn.rid, error)
+        return self.finished(place, turn, within, result)
+
+    def armed(self, place, turn, within, invoke, *args):
+        """(result, error) of user code, by the rule of place.py."""
         try:
             try:
                 place.arm(turn.rid)
                 if turn.cancelled:
                     raise Withdrawn
-                result = within(invoke, body)
+                result = within(invoke, *args)
                 place.disarm()
+                return result, None
             except BaseException as error:
                 place.disarm()
-                return self.failed(turn.rid, error)
+                return None, error
         except Cancelled as error:
             place.disarm()
-            return self.failed(turn.rid, error)
-        return self.finished(place, turn, within, result)
+            return None, error
+
+    def asked_in_place(self, place, turn, hook, *args):
+        """(result, error) of a hook that a request depends on."""
+        within = copy_context().run
+        result, error = self.armed(place, turn, within, hook, *args)
+        if error is None and hasattr(result, "__await__"):
+            try:
+                result = within(self.awaited, turn, result)
+            except BaseException as raised:
+                return None, raised
+        return result, error
 
     def finished(self, place, turn, within, result):
         """The terminal frame where ``result`` is what the function returned."""

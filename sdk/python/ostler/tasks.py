@@ -21,6 +21,7 @@ from .outcome import function_not_found
 from .service import STOP_GRACE
 from .side_by_side import SideBySide
 from .streaming import is_stream
+from .task_moving import TaskMoving
 from .task_stream import TaskStream
 from .turns import RUNNING, current
 
@@ -46,6 +47,9 @@ class AsyncWorker(SideBySide):
     def make_outbox(self):
         plain = (self.data, self.control, self.state, self.encode, self.binary, self.limit)
         return LoopOutbox(self.loop, lambda: self.busy < 2, *plain)
+
+    def make_moving(self):
+        return TaskMoving(self)
 
     def wire_up(self):
         super().wire_up()
@@ -127,6 +131,12 @@ class AsyncWorker(SideBySide):
     async def task_outcome(self, turn, function):
         if function is None:
             return self.unstarted(turn.rid, function_not_found(self.name_of(turn.frame)))
+        if self.moving is not None and "sessionId" in turn.frame.meta:
+            return await self.moving.task_outcome(turn, function)
+        return await self.ran(turn, function)
+
+    async def ran(self, turn, function):
+        """The terminal frame of a coroutine function."""
         invoke, body = self.caller(function, turn.frame)
         try:
             result = invoke(body)

@@ -29,6 +29,7 @@ class Turn:
     """One request from its query to its terminal frame."""
 
     __slots__ = (
+        "afterwards",
         "answered",
         "cancel_task",
         "cancelled",
@@ -55,6 +56,8 @@ class Turn:
         self.stage = WAITING
         self.cancelled = False
         self.answered = False
+        # Called when its terminal frame has been written, or None.
+        self.afterwards = None
         self.told = None
         # Where it runs: a thread's place, or a task.
         self.place = self.task = None
@@ -88,15 +91,15 @@ class TurnRequest(Request):
     def __init__(self, turn):
         frame = turn.frame
         super().__init__(turn.worker, turn.rid, frame.count, frame.meta, turn.received)
-        self._turn = turn
+        self.turn = turn
 
     @property
     def cancelled(self):
         """Has somebody asked for this request to end? Stays so when it is over."""
-        return self._turn.cancelled
+        return self.turn.cancelled
 
     def _say(self, kind, meta=None, body=b""):
-        self._worker.emit(kind, self.wire_id, meta=meta, body=body, turn=self._turn)
+        self._worker.emit(kind, self.wire_id, meta=meta, body=body, turn=self.turn)
 
 
 class Turns:

@@ -183,6 +183,7 @@ def ready_line(worker, token):
             "functions": [function.describe() for function in registry.functions],
             "pid": worker.pid,
             "withdraw": worker.withdraws(),
+            "savesSessions": True if registry.saves_sessions else None,
             "cancelSignal": int(worker.cancel_signal) if worker.cancel_signal is not None else None,
             "traceSignal": trace_signal(),
             "sdk": f"python/{__version__}",

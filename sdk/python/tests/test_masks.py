@@ -8,6 +8,7 @@ from ostler.calls import MainCalls
 from ostler.cancel import Interrupts
 from ostler.errors import Cancelled
 from ostler.outbox import Outbox
+from ostler.outgoing import Outgoing
 
 
 class Stream:
@@ -83,7 +84,7 @@ class Masks(unittest.TestCase):
             steps.append("taken")
 
         with self.assertRaises(Cancelled):
-            MainCalls(Worker(self.state, taking)).make({}, 0, b"")
+            MainCalls(Worker(self.state, taking)).make(Outgoing("other", "f"))
         self.assertEqual((steps, self.state.masked), (["taken"], 0))
 
     def test_a_shield_is_left_first(self):

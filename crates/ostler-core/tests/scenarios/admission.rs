@@ -12,7 +12,7 @@ fn by_deadline(size: u32) -> Settings {
 
 /// A pool whose places are all taken and that has seen calls of about a second.
 fn full(settings: Settings) -> Stage {
-    let places = u64::from(settings.size * settings.capacity);
+    let places = u64::from(settings.max * settings.capacity);
     let mut stage = Stage::ready(settings);
     for id in 1_000..1_050 {
         stage.arrive(id);

@@ -272,7 +272,7 @@ fn one_that_was_silent_and_unwell_is_back_when_it_says_that_it_is_well() {
 #[test]
 fn one_that_never_learned_to_answer_is_not_judged_by_its_silence() {
     let mut stage = Stage::started(with_checks(1));
-    let ready = Ready { capacity: None, heartbeat: false, gives_back: false };
+    let ready = Ready { heartbeat: false, gives_back: false, ..READY };
     stage.feed(Event::ProcessReady { process: p(1, 1), ready });
     stage.forget();
     for _ in 0..5 {

@@ -3,24 +3,32 @@
 //! around the pool.
 
 mod admission;
+mod affinity;
 mod capacity;
 mod checkups;
 mod circles;
+mod control;
+mod evacuation;
 mod excuses;
 mod exhaustion;
 mod fairness;
 mod health;
+mod keyed;
 mod leases;
 mod nesting;
 mod phases;
 mod prefetch;
 mod processes;
 mod quarantine;
+mod races;
 mod records;
 mod recovery;
+mod reload;
 mod replace;
 mod requests;
+mod retirement;
 mod retry;
+mod scaling;
 mod shutdown;
 mod status;
 mod strategies;

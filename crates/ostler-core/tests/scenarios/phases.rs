@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ostler_core::{
-    Checkup, Event, Exit, LeaseId, Notice, Phase, PhaseReason, ProcessId, Settings, SpawnFailure,
-    StopReason, Target,
+    Checkup, Event, Exit, LeaseId, Notice, Phase, PhaseReason, ProcessId, Retirement, Settings,
+    SpawnFailure, StopReason, Target,
 };
 
 use crate::support::*;
@@ -226,7 +226,7 @@ type Stop = (StopReason, fn(&mut Stage));
 fn a_stop_is_told_with_its_own_reason() {
     let stops: [Stop; 8] = [
         (StopReason::Shutdown, Stage::shut_down),
-        (StopReason::Retired, |stage| {
+        (StopReason::Retired(Retirement::Ordered), |stage| {
             stage.complete_worker(1);
         }),
         (StopReason::Terminated, |stage| {

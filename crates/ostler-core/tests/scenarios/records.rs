@@ -27,13 +27,20 @@ fn a_pool_worker_is_stored_twice_before_its_process_is_spawned() {
     let mut stage = Stage::new(calm(1));
     stage.store = Store::Silent;
     stage.feed(Event::PoolStarted);
-    let create = Change { from: None, to: Status::Idle, trigger: Trigger::Create, order: None };
+    let create = Change {
+        from: None,
+        to: Status::Idle,
+        trigger: Trigger::Create,
+        retirement: None,
+        order: None,
+    };
     assert_eq!(stage.records(), [(record(1, 1), create)]);
     settle(&mut stage, record(1, 1), Recording::Stored);
     let start = Change {
         from: Some(Status::Idle),
         to: Status::Running,
         trigger: Trigger::Start,
+        retirement: None,
         order: None,
     };
     assert_eq!(stage.records(), [(record(1, 2), start)]);

@@ -276,7 +276,7 @@ fn let_the_breaker_close(stage: &mut Stage) {
     for _ in 0..3 {
         for deed in stage.take() {
             match deed {
-                Command::Spawn { process } => stage.become_ready(process),
+                Command::Spawn { process, .. } => stage.become_ready(process),
                 Command::AskShutdown { process } => stage.leave(process),
                 _ => {}
             }

@@ -1,7 +1,8 @@
 //! Planned replacement: the new one first.
 
 use ostler_core::{
-    Answer, Event, Exit, LeaseId, Notice, Settings, Status, StopReason, Target, WorkerId,
+    Answer, Event, Exit, LeaseId, Notice, Retirement, Settings, Status, StopReason, Target,
+    WorkerId,
 };
 
 use crate::support::*;
@@ -21,7 +22,7 @@ fn the_old_worker_leaves_when_its_successor_is_ready() {
     stage.forget();
     stage.become_ready(p(3, 1));
     assert_eq!(stage.take(), [ask(p(1, 1))]);
-    let reason = StopReason::Retired;
+    let reason = StopReason::Retired(Retirement::Ordered);
     assert!(stage.notices().contains(&Notice::Stopping { process: p(1, 1), reason }));
     assert_eq!(stage.status(1), Status::Completed);
     stage.leave(p(1, 1));

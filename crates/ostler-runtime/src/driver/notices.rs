@@ -30,6 +30,11 @@ impl Driver {
                     inner.chronicle.retried(exchange.name(self.number), *lost);
                 }
             }
+            Notice::Session { session, process, step } => {
+                if let Some(id) = self.session_id(*session) {
+                    inner.chronicle.session(*process, *step, &id);
+                }
+            }
             Notice::PhaseChanged { .. } | Notice::HeartbeatMissed { .. } => {}
             other => after.told.push((other.clone(), link)),
         }
@@ -60,6 +65,14 @@ impl Driver {
                     ?exit,
                     "a request has ended two processes; it is refused for a while"
                 );
+            }
+            Notice::SweepFound { what } => {
+                let pool = self.launcher.pool();
+                tracing::error!(pool, what, "the sweep found what should not be, and mended it");
+            }
+            Notice::GrowthHeld => {
+                let pool = self.launcher.pool();
+                tracing::warn!(pool, "requests wait, but memory is short: no new workers");
             }
             other => tracing::debug!(?other),
         }

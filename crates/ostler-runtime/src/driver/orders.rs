@@ -23,7 +23,7 @@ pub(super) struct Afterwards {
 
 #[derive(Debug)]
 pub(super) enum Act {
-    Spawn(ProcessId),
+    Spawn(ProcessId, u32),
     Terminate(Arc<Link>),
     Kill(Arc<Link>),
     Freeze(Arc<Link>),
@@ -51,10 +51,15 @@ impl Driver {
     ) {
         let link = |process: &ProcessId| inner.links.get(process).cloned();
         match command {
-            Command::Assign { request, attempt, process, tries, prefetched, .. } => {
+            Command::Assign {
+                request, attempt, process, tries, prefetched, continuity, ..
+            } => {
                 let link = link(&process).expect("only a ready process is assigned to");
                 let exchange = Arc::clone(&inner.exchanges[&request]);
-                link.assign(exchange, tries, Began { now, attempt, prefetched });
+                if continuity.is_some() {
+                    self.note_session_worker(&exchange, &link);
+                }
+                link.assign(exchange, tries, Began { now, attempt, prefetched, continuity });
                 after.flush(link);
             }
             Command::Begin { request, .. } => {
@@ -74,7 +79,19 @@ impl Driver {
                 let why = self.launcher.last_failure();
                 inner.refuse(self.number, now, request, refused(refusal, why));
             }
-            Command::Spawn { process } => after.acts.push(Act::Spawn(process)),
+            Command::Spawn { process, edition } => after.acts.push(Act::Spawn(process, edition)),
+            Command::SaveSession { process, session } => {
+                let (link, id) = (link(&process), self.session_id(session));
+                match link.zip(id) {
+                    Some((link, id)) => {
+                        link.save(session, &id, inner.core.settings().save_timeout);
+                        after.flush(link);
+                    }
+                    None => {
+                        recorded.push(Event::SessionSaved { process, session, saved: false });
+                    }
+                }
+            }
             Command::Ping { process } => {
                 if let Some(link) = link(&process) {
                     link.ping();
@@ -156,9 +173,9 @@ impl Driver {
 
     fn act(&self, act: Act) {
         match act {
-            Act::Spawn(process) => {
+            Act::Spawn(process, edition) => {
                 let me = self.me.upgrade().expect("the driver is in use");
-                self.run(crate::attend::attend(me, process));
+                self.run(crate::attend::attend(me, process, edition));
             }
             Act::Terminate(link) => drop(link.handle.signal(libc::SIGTERM)),
             Act::Kill(link) => self.run(async move { link.handle.sweep().await }),

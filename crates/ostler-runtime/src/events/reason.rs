@@ -5,7 +5,7 @@ use ostler_core::{Exit, PhaseReason, StopReason};
 pub fn of_stop(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Shutdown => "shutdown",
-        StopReason::Retired => "retired",
+        StopReason::Retired(why) => why.name(),
         StopReason::Discarded => "discarded",
         StopReason::Terminated => "terminated",
         StopReason::Paused => "paused",
@@ -17,6 +17,7 @@ pub fn of_stop(reason: StopReason) -> &'static str {
         StopReason::Unhealthy => "unhealthy",
         StopReason::Tainted => "tainted",
         StopReason::Hung => "hung",
+        StopReason::MemoryExceeded => "memory_exceeded",
         StopReason::GaveUp => "gave_up",
     }
 }

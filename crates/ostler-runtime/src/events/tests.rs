@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use ostler_core::Exit;
+use ostler_core::{Exit, Retirement};
 
 use super::*;
 
@@ -112,7 +112,7 @@ async fn a_waiting_follower_is_woken() {
     let waiting = tokio::spawn(async move { follower.next().await });
     tokio::task::yield_now().await;
     let worker = "py-1".into();
-    let event = draft(EventKind::WorkerStopping).worker(&worker).generation(3).reason("retired");
+    let event = draft(EventKind::WorkerStopping).worker(&worker).generation(3).reason("ttl");
     log.publish(event.moved(Some("ready"), "stopping").seconds(1.5).detail("planned", true));
     let Followed::Event(event) = waiting.await.unwrap() else { panic!("no event") };
     assert_eq!((event.from, event.to), (Some("ready"), Some("stopping")));
@@ -141,10 +141,24 @@ fn whatever_is_refused_may_also_fail_later() {
 #[test]
 fn every_stop_and_every_exit_has_a_listed_reason() {
     use ostler_core::StopReason::*;
-    for stop in [Shutdown, Retired, Discarded, Terminated, Paused, ForcedCancel, StartTimeout] {
+    for stop in Retirement::ALL.map(Retired) {
+        assert!(EventKind::WorkerStopping.reasons().contains(&reason::of_stop(stop)), "{stop:?}");
+        assert!(EventKind::WorkerRetiring.reasons().contains(&reason::of_stop(stop)), "{stop:?}");
+    }
+    for stop in [Shutdown, MemoryExceeded, Discarded, Terminated, Paused, ForcedCancel] {
         assert!(EventKind::WorkerStopping.reasons().contains(&reason::of_stop(stop)), "{stop:?}");
     }
-    for stop in [StreamClosed, ProtocolViolation, HeartbeatLost, Unhealthy, Tainted, Hung, GaveUp] {
+    let unplanned = [
+        StartTimeout,
+        StreamClosed,
+        ProtocolViolation,
+        HeartbeatLost,
+        Unhealthy,
+        Tainted,
+        Hung,
+        GaveUp,
+    ];
+    for stop in unplanned {
         assert!(EventKind::WorkerStopping.reasons().contains(&reason::of_stop(stop)), "{stop:?}");
     }
     let signals = [libc::SIGSEGV, libc::SIGABRT, libc::SIGKILL, libc::SIGTERM].map(Exit::Signal);
@@ -155,10 +169,10 @@ fn every_stop_and_every_exit_has_a_listed_reason() {
 
 #[test]
 fn kinds_are_found_by_their_names() {
-    for kind in EventKind::ALL {
+    for kind in EventKind::ALL.iter().copied() {
         assert_eq!(EventKind::named(kind.name()), Some(kind));
     }
-    let mut names = EventKind::ALL.map(EventKind::name);
+    let mut names: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
 }

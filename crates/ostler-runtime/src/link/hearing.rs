@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ostler_core::{Answer, Event, Ready as CoreReady};
+use ostler_core::{Answer, Event, Ready as CoreReady, SessionId};
 use ostler_proto::{Body, Call, FromWorker, Ready, Wire, WorkerError};
 use serde_json::value::RawValue;
 
@@ -36,6 +36,8 @@ pub(crate) enum Reaction {
     /// A request says how far it is.
     Progress(Arc<Exchange>),
     Metric(Box<ostler_proto::Metric>),
+    /// What it kept of a session; none if it could not say.
+    Saved(SessionId, Option<Body>),
     /// The worker sends more than its caller takes, and knows no credit.
     WaitFor(Arc<Exchange>),
 }
@@ -144,7 +146,12 @@ impl Link {
         }));
         let heartbeat = ready.wire == Wire::Binary;
         let gives_back = ready.withdraw && self.reads_control();
-        let ready = CoreReady { capacity: Some(ready.capacity), heartbeat, gives_back };
+        let ready = CoreReady {
+            capacity: Some(ready.capacity),
+            heartbeat,
+            gives_back,
+            saves_sessions: ready.saves_sessions,
+        };
         Event::ProcessReady { process: self.process, ready }
     }
 
@@ -173,12 +180,19 @@ impl Link {
         })
     }
 
+    fn saved(&self, wire_id: u64) -> Option<SessionId> {
+        self.flights.lock().expect("no code panics here").saves.remove(&wire_id)
+    }
+
     fn on_terminal(
         &self,
         wire_id: u64,
         answer: Answer,
         result: Result<Body, CallError>,
     ) -> Result<Reaction, Offence> {
+        if let Some(session) = self.saved(wire_id) {
+            return Ok(Reaction::Saved(session, result.ok()));
+        }
         let Some(flight) = self.land(wire_id) else {
             return Err(format!("an answer to request {wire_id}, which it does not hold"));
         };

@@ -1,8 +1,9 @@
 //! Requests and other messages in the words of the wire.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
-use ostler_proto::{Context, Encoder, Function, Query, ToWorker, Wire};
+use ostler_proto::{Body, Context, Encoder, Function, Query, ToWorker, Wire};
 
 use super::Link;
 use crate::exchange::Exchange;
@@ -39,6 +40,22 @@ impl Speller for Link {
     }
 }
 
+/// The function that every worker with the hooks has.
+const SAVE: &str = "ostler.save_session";
+
+pub(super) fn save(wire_id: u64, session: &str, within: Duration) -> ToWorker {
+    let within = u32::try_from(within.as_millis()).unwrap_or(u32::MAX).max(1);
+    let context = Context { session_id: Some(session.to_owned()), ..Context::default() };
+    ToWorker::Query(Query {
+        id: wire_id,
+        function: Function::Named(SAVE.to_owned()),
+        stream: false,
+        deadline_ms: NonZeroU32::new(within),
+        body: Body::default(),
+        context: Some(Box::new(context)),
+    })
+}
+
 fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
     if exchange.details.is_none() && tries == 0 {
         return None;
@@ -48,6 +65,7 @@ fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
         attempt: tries + 1,
         traceparent: details.traceparent,
         request_id: details.request_id.map(|id| id.to_string()),
+        session_id: details.session.map(|session| session.to_string()),
         idempotent: details.idempotent,
         ..Context::default()
     }))

@@ -108,7 +108,7 @@ async fn what_the_server_says_against_a_call_has_its_code() {
         (json!(["called", "fail"]), "application_error", "as asked"),
         (json!(["called", "letters", "many"]), "invalid_arguments", "n"),
         (json!(["called", "die", 3]), "worker_crashed", "code 3"),
-        (json!(["ostler", "session.get"]), "not_available", "ostler"),
+        (json!(["ostler", "session.get"]), "session_required", "session"),
     ];
     for (arguments, code, said) in cases {
         let told = ask_json(&caller, "problem_of", arguments).await;

@@ -52,7 +52,8 @@ impl Ledger {
             "{request:?} is told {told:?} at {now:?}, by {least:?} to {most:?}: {spec:?}"
         );
         let open = self.processes.rows().filter(|row| !row.dedicated);
-        let open = open.filter(|_| !self.leases.any_waits());
+        let anybody = spec.bond.is_none() && spec.key.is_none();
+        let open = open.filter(|_| anybody && !self.leases.any_waits());
         let open = open.filter(|row| self.surely_open(now, row)).map(|row| row.id).next();
         require!(
             open.is_none(),

@@ -22,8 +22,9 @@ impl Ledger {
     /// Among those that were surely open, nobody had a better claim. Places that are kept for a
     /// lease cannot be seen from here.
     pub(super) fn check_choice(&self, now: Time, request: RequestId, id: ProcessId) -> Verdict {
-        let target = self.requests.get(request).map(|row| row.spec.target);
-        if target != Some(Target::Any) || self.leases.any_waits() {
+        let spec = self.requests.get(request).map(|row| &row.spec);
+        let free = spec.is_some_and(|spec| spec.target == Target::Any && spec.bond.is_none());
+        if !free || self.leases.any_waits() || self.settings.keyed.is_some() {
             return Ok(());
         }
         let Some(chosen) = self.processes.get(id) else { return Ok(()) };

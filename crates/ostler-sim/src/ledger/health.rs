@@ -216,7 +216,8 @@ impl Ledger {
     }
 
     fn judge_stop_reason(&mut self, now: Time, id: ProcessId, reason: StopReason) -> Verdict {
-        let row = self.processes.addressed(id, "the reason of a stop")?;
+        self.processes.addressed(id, "the reason of a stop")?;
+        let row = self.processes.get(id).expect("addressed above");
         let settings = &self.settings;
         let fits = match reason {
             StopReason::Unhealthy => row.too_unwell(settings),
@@ -225,14 +226,21 @@ impl Ledger {
             StopReason::StartTimeout => row.start_due(settings).is_some_and(|due| now >= due),
             StopReason::StreamClosed | StopReason::ProtocolViolation => row.broken,
             StopReason::Shutdown => self.shutdown.is_some(),
-            StopReason::Retired
-            | StopReason::Discarded
+            StopReason::Retired(reason) => {
+                let again = row.dedicated && self.has_cause(now, id.worker, reason);
+                again || self.is_completed(id.worker)
+            }
+            StopReason::MemoryExceeded => row.far_too_large(settings),
+            StopReason::Discarded
             | StopReason::Terminated
             | StopReason::Paused
             | StopReason::ForcedCancel
             | StopReason::GaveUp => true,
         };
         require!(fits, "a stop names its cause", "{reason:?} at {now:?}: {row:?}");
+        if matches!(reason, StopReason::Retired(_)) {
+            self.ask_replacement(id.worker);
+        }
         Ok(())
     }
 
@@ -263,5 +271,9 @@ impl Ledger {
 impl Row {
     pub fn too_unwell(&self, settings: &Settings) -> bool {
         settings.checkup.is_some_and(|checkup| self.health.failed >= checkup.failures)
+    }
+
+    pub fn far_too_large(&self, settings: &Settings) -> bool {
+        settings.max_memory_hard.is_some_and(|most| self.memory >= most)
     }
 }

@@ -2,23 +2,26 @@
 //! it agree with what really happened?
 
 use ostler_core::{
-    Change, Command, LeaseId, Notice, OrderId, ProcessId, RecordId, Refusal, Reply, RequestId,
-    Status, Target, Time, Trigger,
+    Bond, Change, Command, Continuity, LeaseId, LossReason, Notice, OrderId, Outcome, ProcessId,
+    RecordId, Refusal, Reply, RequestId, Status, StopReason, Target, Time, Trigger,
 };
 
 use super::Ledger;
 use super::phase::Walk;
 use super::process::{Held, Row, Rung};
 use super::request::End;
-use crate::violation::{Verdict, require};
+use crate::violation::{Verdict, Violation, require};
 
 impl Ledger {
     /// One command comes out.
     pub fn judge(&mut self, now: Time, command: &Command) -> Verdict {
         match command {
-            Command::Spawn { process } => self.judge_spawn(now, *process),
-            Command::Assign { request, attempt, process, deadline, prefetched, .. } => {
+            Command::Spawn { process, edition } => self.judge_spawn(now, *process, *edition),
+            Command::Assign {
+                request, attempt, process, deadline, prefetched, continuity, ..
+            } => {
                 let what = (*request, *attempt);
+                self.judged_bond = self.judge_belonging(now, *request, *process, *continuity)?;
                 self.judge_assign(now, what, *process, *deadline, *prefetched)
             }
             Command::Cancel { request, attempt, process, withdraw } => {
@@ -31,12 +34,16 @@ impl Ledger {
             }
             Command::Resolve { request, outcome } => {
                 let end = End::Resolved(*outcome);
+                self.judge_loss(*request, *outcome)?;
                 self.requests.end(now, *request, end, &self.settings)
             }
             Command::Refuse { request, refusal } => {
                 let end = End::Refused(*refusal);
                 self.judge_refusal(now, *refusal, *request)?;
                 self.requests.end(now, *request, end, &self.settings)
+            }
+            Command::SaveSession { process, session } => {
+                self.judge_save(now, *process, *session)
             }
             Command::Begin { request, process } => self.judge_begin(*request, *process),
             Command::Ping { process } => self.judge_ping(now, *process),
@@ -48,7 +55,8 @@ impl Ledger {
             Command::Thaw { process } => self.judge_freeze(now, *process, false),
             Command::Grant { lease, places } => self.judge_grant(now, *lease, places),
             Command::RefuseLease { lease, refusal } => {
-                self.leases.refuse(now, *lease, *refusal, &self.settings)
+                let settings = (&self.settings, self.control.draining);
+                self.leases.refuse(now, *lease, *refusal, settings)
             }
             Command::LosePlace { lease, place } => {
                 self.leases.lose_place(*lease, *place, &mut self.processes)
@@ -83,8 +91,60 @@ impl Ledger {
                 self.note_breaker(notice);
                 Ok(())
             }
+            Notice::Session { session, process, step } => {
+                self.judge_step(now, *session, *process, *step)
+            }
+            Notice::Retiring { worker, reason } => self.judge_retiring(now, *worker, *reason),
+            Notice::Scaled { .. } | Notice::GrowthHeld => self.judge_size_notice(now, notice),
+            Notice::ReloadBegun { .. } | Notice::Reloaded { .. } | Notice::ReloadFailed { .. } => {
+                self.judge_reload_notice(notice)
+            }
+            Notice::PoolPaused
+            | Notice::PoolResumed
+            | Notice::PoolDraining
+            | Notice::PoolDrained => self.judge_control_notice(notice),
+            Notice::SweepFound { what } => {
+                require!(false, "a sweep finds nothing", "{what}");
+                Ok(())
+            }
             _ => self.judge_health_notice(now, notice),
         }
+    }
+
+    /// No planned end costs a request; one of a worker that has to keep its name may, if it does
+    /// not finish in time.
+    fn judge_loss(&self, request: RequestId, outcome: Outcome) -> Verdict {
+        let Outcome::Lost { reason: LossReason::Stopped(StopReason::Retired(_)), .. } = outcome
+        else {
+            return Ok(());
+        };
+        let last = self.requests.get(request).and_then(|row| row.last);
+        let regular = last.is_some_and(|last| self.workers.is_regular(last.worker));
+        require!(
+            !regular,
+            "nothing is lost by a planned end",
+            "{request:?} is {outcome:?} at {last:?}"
+        );
+        Ok(())
+    }
+
+    fn judge_belonging(
+        &mut self,
+        now: Time,
+        request: RequestId,
+        process: ProcessId,
+        told: Option<Continuity>,
+    ) -> Result<Option<Bond>, Violation> {
+        require!(
+            !self.control.paused,
+            "nothing is given out while the pool is held",
+            "{request:?} goes to {process}"
+        );
+        if self.requests.get(request).is_none() {
+            return Ok(None);
+        }
+        self.judge_key(request, process)?;
+        self.judge_bond(now, request, process, told)
     }
 
     fn judge_begin(&mut self, request: RequestId, process: ProcessId) -> Verdict {
@@ -113,7 +173,7 @@ impl Ledger {
         }
     }
 
-    fn judge_spawn(&mut self, now: Time, id: ProcessId) -> Verdict {
+    fn judge_spawn(&mut self, now: Time, id: ProcessId, edition: u32) -> Verdict {
         require!(
             self.shutdown.is_none(),
             "nothing is spawned once shutdown has begun",
@@ -138,7 +198,8 @@ impl Ledger {
         worker.generation = id.generation;
         let dedicated = worker.dedicated;
         self.restarts.spawned(now, id, &self.settings)?;
-        self.processes.spawn(now, id, dedicated, &self.settings)
+        self.reloads.spawned(id, edition)?;
+        self.processes.spawn(now, id, (dedicated, edition), &self.settings)
     }
 
     fn judge_assign(
@@ -198,16 +259,29 @@ impl Ledger {
             "requests go where they are addressed",
             "{request:?} for {target:?} goes to {process}"
         );
-        let held = Held { attempt, lease, behind: prefetched, ..Held::of(request, now) };
+        let bond = self.judged_bond.take();
+        let held = Held { attempt, lease, bond, behind: prefetched, ..Held::of(request, now) };
         row.assign(held, prefetched)
     }
 
-    fn judge_refusal(&self, now: Time, refusal: Refusal, request: RequestId) -> Verdict {
+    fn judge_refusal(&mut self, now: Time, refusal: Refusal, request: RequestId) -> Verdict {
         match refusal {
             Refusal::DeadlineUnreachable { estimate, .. } => {
                 self.judge_unreachable(now, request, estimate)?;
             }
             Refusal::NestedDeadlock => self.judge_circle(request)?,
+            Refusal::PoolDraining => self.judge_draining(request)?,
+            Refusal::SessionWorkerLost | Refusal::WorkerBusy => {
+                self.judge_bond_refusal(now, request, refusal)?;
+            }
+            Refusal::KeyRequired => {
+                let spec = self.spec(request);
+                require!(
+                    self.settings.keyed.is_some() && spec.key.is_none(),
+                    "a refusal fits its request",
+                    "{request:?} has a key, or needs none: {spec:?}"
+                );
+            }
             Refusal::Quarantined { exit, left } => {
                 let fingerprint = self.spec(request).fingerprint;
                 let truth = self.kills.hold(now, fingerprint, &self.settings);
@@ -275,17 +349,18 @@ impl Ledger {
         let dying = self.processes.rows().filter(dying).count();
         let dedicated_full =
             self.workers.dedicated() + dying >= self.settings.dedicated_max as usize;
-        self.workers.reply(order, reply, dedicated_full, self.shutdown.is_some())
+        if self.judge_reload_reply(order, reply)? {
+            return Ok(());
+        }
+        let state = (self.shutdown.is_some(), self.settings.keyed.is_some());
+        self.workers.reply(order, reply, dedicated_full, state)
     }
 
     fn judge_record(&mut self, now: Time, record: RecordId, change: Change) -> Verdict {
-        let retires = change.trigger == Trigger::Complete && change.order.is_none();
-        require!(
-            !retires || self.restarts.successor_was_ready(record.worker),
-            "the successor is ready before the old one leaves",
-            "{record:?} {change:?}"
-        );
-        self.workers.record(now, record, change)
+        self.judge_completion(record, change)?;
+        self.workers.record(now, record, change)?;
+        let made = change.trigger == Trigger::Create && self.workers.is_regular(record.worker);
+        if made { self.judge_creation() } else { Ok(()) }
     }
 
     fn judge_stopped(&mut self, now: Time) -> Verdict {

@@ -18,6 +18,7 @@ pub(super) struct Leases {
 #[derive(Debug)]
 struct Row {
     spec: LeaseSpec,
+    asked: Time,
     places: Option<Vec<Option<ProcessId>>>,
     /// When it is refused if not granted, or ends if not renewed.
     until: Time,
@@ -37,13 +38,18 @@ impl Leases {
         self.rows.values().map(|row| row.until).min()
     }
 
+    /// Since when the first of those has waited that still wait.
+    pub fn first_asked(&self) -> Option<Time> {
+        self.rows.values().filter(|row| row.places.is_none()).map(|row| row.asked).min()
+    }
+
     pub fn place(&self, lease: LeaseId, place: u32) -> Option<ProcessId> {
         *self.rows.get(&lease)?.places.as_ref()?.get(place as usize)?
     }
 
-    pub fn ask(&mut self, lease: LeaseId, spec: &LeaseSpec) {
+    pub fn ask(&mut self, now: Time, lease: LeaseId, spec: &LeaseSpec) {
         let until = spec.deadline;
-        let row = Row { spec: spec.clone(), places: None, until, released: false };
+        let row = Row { spec: spec.clone(), asked: now, places: None, until, released: false };
         self.rows.insert(lease, row);
         self.waiting += 1;
     }
@@ -102,7 +108,7 @@ impl Leases {
         now: Time,
         lease: LeaseId,
         refusal: Refusal,
-        settings: &Settings,
+        (settings, draining): (&Settings, bool),
     ) -> Verdict {
         let Some(row) = self.rows.remove(&lease).filter(|row| row.places.is_none()) else {
             require!(false, "a lease has one answer", "{lease:?} is refused and not waiting");
@@ -111,9 +117,11 @@ impl Leases {
         self.waiting -= 1;
         let fits = match refusal {
             Refusal::LeaseTimeout => now >= row.spec.deadline,
-            Refusal::TooManyWorkers => row.spec.workers > settings.size,
+            Refusal::TooManyWorkers => row.spec.workers > settings.max,
             Refusal::Saturated { .. } => self.rows.len() >= settings.leases_max as usize,
             Refusal::ShuttingDown | Refusal::PoolFailed => true,
+            Refusal::PoolDraining => draining,
+            Refusal::NotInKeyedPool => settings.keyed.is_some(),
             _ => false,
         };
         require!(fits, "a refusal fits its lease", "{lease:?} {refusal:?}: {row:?}");

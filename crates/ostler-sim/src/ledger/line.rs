@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use ostler_core::{LeaseId, RequestId, RequestSpec, Target};
+use ostler_core::{KeyId, LeaseId, RequestId, RequestSpec, SessionId, Target};
 
 use crate::violation::{Verdict, require};
 
@@ -24,9 +24,14 @@ struct Lane {
     passed: BTreeMap<u64, u32>,
 }
 
-fn door(target: Target) -> Door {
-    match target {
-        Target::Any => (0, 0, 0),
+/// Those of a session go where it is bound, and those of a key to its worker.
+fn door(spec: &RequestSpec) -> Door {
+    match spec.target {
+        Target::Any => match (spec.bond, spec.key) {
+            (Some(bond), _) => (4, bond.session.0, u32::from(bond.affinity.strict())),
+            (None, Some(key)) => (3, key.0, 0),
+            (None, None) => (0, 0, 0),
+        },
         Target::Worker(worker) => (1, worker.0, 0),
         Target::Lease(lease, place) => (2, lease.0, place),
     }
@@ -35,9 +40,9 @@ fn door(target: Target) -> Door {
 /// A place of a lease has one holder: there, only arrival counts.
 fn key(spec: &RequestSpec) -> ((Door, i8), u64) {
     match spec.target {
-        Target::Lease(..) => ((door(spec.target), 0), 0),
+        Target::Lease(..) => ((door(spec), 0), 0),
         // Reversed, so that the first is the one to be served.
-        _ => ((door(spec.target), -spec.priority), spec.owner),
+        _ => ((door(spec), -spec.priority), spec.owner),
     }
 }
 
@@ -58,8 +63,19 @@ impl Line {
         self.lanes.range((door, i8::MIN)..=(door, i8::MAX)).next().is_some()
     }
 
+    pub fn waits_for_key(&self, key: KeyId) -> bool {
+        let door = (3, key.0, 0);
+        self.lanes.range((door, i8::MIN)..=(door, i8::MAX)).next().is_some()
+    }
+
+    /// The sessions of those who wait, and whether these insist on its process.
+    pub fn waiting_sessions(&self) -> impl Iterator<Item = (SessionId, bool)> + '_ {
+        let lanes = self.lanes.range(((4, 0, 0), i8::MIN)..);
+        lanes.map(|(((_, session, strict), _), _)| (SessionId(*session), *strict == 1))
+    }
+
     pub fn waited_for_leases(&self) -> impl Iterator<Item = (LeaseId, u32)> + '_ {
-        let lanes = self.lanes.range(((2, 0, 0), i8::MIN)..);
+        let lanes = self.lanes.range(((2, 0, 0), i8::MIN)..((3, 0, 0), i8::MIN));
         lanes.map(|(((_, lease, place), _), _)| (LeaseId(*lease), *place))
     }
 
@@ -91,6 +107,9 @@ impl Line {
     pub fn serve_again(&mut self, spec: &RequestSpec) -> Verdict {
         let (band, owner) = key(spec);
         self.use_turn(spec);
+        if matches!(band.0.0, 3 | 4) {
+            return Ok(());
+        }
         self.lanes.get_mut(&band).map_or(Ok(()), |lanes| pass_others(lanes, owner))
     }
 
@@ -106,6 +125,11 @@ impl Line {
     /// Takes a request out of line because a worker gets it.
     pub fn serve(&mut self, request: RequestId, spec: &RequestSpec) -> Verdict {
         let ((door, priority), owner) = key(spec);
+        if spec.bond.is_some() && spec.target == Target::Any {
+            // Sessions wait for their processes, not for a turn.
+            self.leave(request, spec);
+            return Ok(());
+        }
         let better = self.lanes.range((door, i8::MIN)..(door, priority)).next();
         require!(
             better.is_none(),
@@ -122,7 +146,10 @@ impl Line {
             "{request:?} of owner {owner} passed {first:?}"
         );
         own.passed.clear();
-        pass_others(lanes, owner)?;
+        // Whoever waits for a worker of its key begins anew when that is another one.
+        if door.0 != 3 {
+            pass_others(lanes, owner)?;
+        }
         self.leave(request, spec);
         Ok(())
     }

@@ -22,7 +22,7 @@ impl Ledger {
         let checks = s.checkup.map_or(Duration::ZERO, |checkup| {
             checkup.interval + (checkup.again + checkup.timeout) * (checkup.failures + 1)
         });
-        let starts = (s.start_timeout + s.start_batch_delay) * (s.size + 2);
+        let starts = (s.start_timeout + s.start_batch_delay) * (s.max + 2);
         let stops = s.drain_timeout + s.stop_grace * 3 + s.cancel_grace * 3;
         let restarts = s.backoff.max * 2 + s.restart_cooldown * 2;
         let hang = s.hang_timeout.unwrap_or_default();
@@ -33,7 +33,8 @@ impl Ledger {
             + restarts
             + hang
             + s.supervisor_timeout
-            + s.record_retry)
+            + s.record_retry
+            + s.save_timeout * (s.max + 2))
             * 2
             + Duration::from_secs(3)
     }
@@ -47,11 +48,13 @@ impl Ledger {
     /// After this long without a caller, nobody is busy any more.
     pub fn quiet_bound(&self) -> Duration {
         let s = &self.settings;
-        Duration::from_secs(2) + s.cancel_grace * 3 + s.stop_grace * 3 + s.start_timeout * 3
+        Duration::from_secs(2) + s.idle_ttl.unwrap_or_default() * 4 + s.cancel_grace * 3 + s.stop_grace * 3 + s.start_timeout * 3
     }
 
     pub fn serving_workers(&self) -> Vec<WorkerId> {
-        let serving = self.processes.rows().filter(|row| !row.dedicated && row.serves());
+        let stays = |row: &super::Row| self.retirement(row.id.worker).is_none();
+        let serving = self.processes.rows();
+        let serving = serving.filter(|row| !row.dedicated && row.serves() && stays(row));
         serving.map(|row| row.id.worker).collect()
     }
 
@@ -73,6 +76,9 @@ impl Ledger {
 
     pub fn expect_whole(&self, now: Time) -> Verdict {
         self.expect_nobody_waits(now)?;
+        self.expect_nobody_saves()?;
+        self.expect_one_kind()?;
+        self.expect_size()?;
         let whole = |row: &&super::Row| {
             !row.dedicated
                 && row.serves()
@@ -81,12 +87,41 @@ impl Ledger {
         };
         let whole = self.processes.rows().filter(whole).count();
         require!(
-            whole == self.settings.size as usize,
+            whole >= self.wanted(),
             "the pool is whole again",
             "{whole} of {} workers serve: {:#?} {:#?}",
-            self.settings.size,
+            self.wanted(),
             self.processes,
             self.workers.living()
+        );
+        Ok(())
+    }
+
+    fn wanted(&self) -> usize {
+        if self.settings.keyed.is_some() { 0 } else { self.size.target as usize }
+    }
+
+    /// As many as are wanted, and one more for each that is being replaced; and when nobody has
+    /// called for long, as few as may be.
+    fn expect_size(&self) -> Verdict {
+        let s = &self.settings;
+        let keyed = s.keyed.is_some();
+        let replaced = if s.ttl.is_some() { s.retire_max } else { 0 } as usize;
+        let most = if keyed { s.max as usize } else { self.wanted() } + replaced;
+        let all = self.regulars().count();
+        require!(
+            all <= most,
+            "sizes stay within their bounds",
+            "{all} workers are left, {most} may be: {:?}",
+            self.regulars().map(|id| (id, self.workers.get(id))).collect::<Vec<_>>()
+        );
+        let idles = s.idle_ttl.is_some_and(|idle| s.ttl.is_none_or(|ttl| ttl > idle * 4));
+        let least = if keyed { 0 } else { s.min as usize };
+        let left = if keyed { all } else { self.wanted() };
+        require!(
+            !idles || left == least || (s.min == s.max && !keyed),
+            "spare workers leave",
+            "{left} are left, {least} need be"
         );
         Ok(())
     }

@@ -7,9 +7,12 @@
 //! events) and `mend` (in the end).
 
 mod admission;
+mod bond;
 mod choice;
+mod control;
 mod health;
 mod judge;
+mod keyed;
 mod lease;
 mod line;
 mod mend;
@@ -17,26 +20,35 @@ mod nesting;
 mod phase;
 mod process;
 mod quarantine;
+mod reload;
 mod request;
 mod restart;
+mod retire;
 mod settle;
+mod size;
 mod stop;
 mod worker;
 
 use ostler_core::{
-    Action, Answer, Change, Event, Exit, LeaseId, OrderId, Phase, ProcessId, RecordId, RequestId,
+    Action, Answer, Bond, Change, Event, Exit, LeaseId, OrderId, Phase, ProcessId, RecordId, RequestId,
     RequestSpec, Settings, Time, WorkerId,
 };
 
 use crate::violation::Verdict;
 use admission::Service;
+use bond::Bonds;
+use control::Control;
 use health::Said;
+use keyed::Keys;
 use lease::Leases;
 use phase::Phases;
 use process::{Held, Processes, Row};
 use quarantine::Kills;
+use reload::Reloads;
 use request::Requests;
 use restart::Restarts;
+use retire::Replacements;
+use size::Size;
 use worker::Workers;
 
 #[derive(Debug)]
@@ -50,6 +62,16 @@ pub(crate) struct Ledger {
     phases: Phases,
     kills: Kills,
     service: Service,
+    bonds: Bonds,
+    keys: Keys,
+    size: Size,
+    replacements: Replacements,
+    reloads: Reloads,
+    control: Control,
+    /// What the assignment that is being judged belongs to.
+    judged_bond: Option<Bond>,
+    /// When this event was heard.
+    heard_at: Time,
     /// Assignments so far.
     turns: u64,
     /// The request that came with this event.
@@ -76,6 +98,14 @@ impl Ledger {
     pub fn new(settings: Settings) -> Self {
         Ledger {
             service: Service::new(&settings),
+            bonds: Bonds::default(),
+            keys: Keys::default(),
+            size: Size::new(&settings),
+            replacements: Replacements::default(),
+            reloads: Reloads::new(&settings),
+            control: Control::default(),
+            judged_bond: None,
+            heard_at: Time::ZERO,
             phases: Phases::default(),
             kills: Kills::default(),
             turns: 0,
@@ -124,6 +154,10 @@ impl Ledger {
         self.processes.rows().flat_map(of).collect()
     }
 
+    pub fn shuts_down(&self) -> bool {
+        self.shutdown.is_some()
+    }
+
     /// Its caller still waits.
     pub fn is_open(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|row| row.end.is_none())
@@ -163,6 +197,9 @@ impl Ledger {
         self.cancels.clear();
         self.begins.clear();
         self.arrived = None;
+        self.heard_at = now;
+        self.bonds.next_event();
+        self.size.next_event();
         self.forgive_own_stall(now);
         match event {
             Event::PoolStarted | Event::DeadlineReached => {}
@@ -175,7 +212,7 @@ impl Ledger {
                 self.requests.arrive(now, *request, spec, &self.settings);
             }
             Event::CancelRequested { request } => self.requests.cancel(*request),
-            Event::LeaseRequested { lease, spec } => self.leases.ask(*lease, spec),
+            Event::LeaseRequested { lease, spec } => self.leases.ask(now, *lease, spec),
             Event::LeaseRenewed { lease, ttl } => self.leases.renew(now, *lease, *ttl),
             Event::LeaseReleased { lease, discard } => self.hear_release(*lease, *discard),
             Event::Ordered { order, action } => self.hear_order(*order, *action),
@@ -185,7 +222,13 @@ impl Ledger {
                     self.processes.forget_retirements();
                 }
             }
+            Event::PressureChanged { high } => self.size.hear_pressure(*high),
+            Event::SessionEnded { session } => self.end_session(*session),
+            Event::KeyEnded { key } => self.keys.end(*key),
+            Event::ReloadOrdered { order, settings } => self.reloads.order(*order, settings),
             Event::SpawnFailed { process, .. }
+            | Event::MemoryMeasured { process, .. }
+            | Event::SessionSaved { process, .. }
             | Event::ProcessReady { process, .. }
             | Event::Answered { process, .. }
             | Event::HealthReported { process, .. }
@@ -209,6 +252,9 @@ impl Ledger {
 
     fn hear_order(&mut self, order: OrderId, action: Action) {
         self.workers.ordered(order, action);
+        if self.shutdown.is_none() {
+            self.hear_pool_order(action);
+        }
         if let Action::Recycle(worker) = action {
             self.ask_replacement(worker);
         }
@@ -225,7 +271,8 @@ impl Ledger {
         let Some(row) = self.processes.get_mut(id) else { return };
         match event {
             Event::ProcessCleared { .. } if row.exited => {
-                if row.crashed && self.workers.surely_in_service(id.worker) {
+                let tried = self.reloads.was_trial(id.worker);
+                if row.crashed && !tried && self.workers.surely_in_service(id.worker) {
                     self.restarts.lost(now, id.worker, &self.settings);
                 } else {
                     self.restarts.settled(id.worker);
@@ -236,8 +283,16 @@ impl Ledger {
             _ if row.exited => {}
             Event::SpawnFailed { .. } if row.ready.is_none() => self.processes.remove(id),
             Event::ProcessReady { ready, .. } => {
-                row.become_ready(now, *ready, &self.settings);
-                self.restarts.ready(id.worker, row.dedicated);
+                if self.phases.of(id) == Some(Phase::Starting)
+                    && let Some(worker) = self.workers.get_mut(id.worker)
+                {
+                    worker.usage.used = now;
+                }
+                let settings = self.reloads.settings_of(id.worker).unwrap_or(&self.settings);
+                row.become_ready(now, *ready, settings);
+                if self.restarts.ready(id.worker, row.dedicated) {
+                    self.replacements.ready(now, id.worker);
+                }
             }
             Event::ProcessHeard { .. } => {
                 row.heard = now;
@@ -248,6 +303,14 @@ impl Ledger {
                 row.retire_asked = true;
                 row.leaving = !self.breaker_open;
                 self.ask_replacement(id.worker);
+            }
+            Event::MemoryMeasured { bytes, .. } => {
+                row.memory = *bytes;
+                row.measured = Some(now);
+                self.note_wear(id);
+            }
+            Event::SessionSaved { session, saved, .. } => {
+                self.bonds.hear_saved(id, *session, *saved);
             }
             Event::HealthReported { well, .. } => self.hear_of_health(id, *well),
             Event::ProcessTainted { .. } if goes_on => row.tainted = row.tainted.or(Some(now)),
@@ -281,6 +344,11 @@ impl Ledger {
         }
         let took = now.since(held.since.max(row.last_answer));
         row.last_answer = now;
+        row.served += 1;
+        if let Some(bond) = held.bond {
+            self.bonds.finished(now, bond.session, id);
+        }
+        self.note_wear(id);
         let usage = self.workers.get_mut(id.worker).map(|worker| &mut worker.usage);
         let usage = usage.expect("a process has its worker");
         usage.used = now;
@@ -302,6 +370,7 @@ impl Ledger {
         let by_itself = self.phases.of(id) != Some(Phase::Stopping);
         let Some(row) = self.processes.get_mut(id) else { return };
         row.exited = true;
+        self.bonds.hear_exit(id);
         row.crashed = row.ends_by_itself(now, &self.settings);
         if by_itself {
             let fingerprint =

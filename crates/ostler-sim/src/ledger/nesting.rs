@@ -40,7 +40,7 @@ impl Ledger {
     /// Between two events: nobody sits in a circle that nothing but a deadline ends.
     pub(super) fn check_circles(&self, now: Time) -> Verdict {
         let overdue = self.awaited.is_some_and(|at| at <= now);
-        if overdue || self.breaker_open || !self.requests.any_nested_waits() {
+        if overdue || self.breaker_open || self.control.paused || !self.requests.any_nested_waits() {
             return Ok(());
         }
         let stuck = self.stuck(Doubt::Hopeful, now);
@@ -57,7 +57,7 @@ impl Ledger {
     fn awaits_workers(&self) -> bool {
         let living = self.workers.living();
         let pool = living.iter().filter(|(_, row)| !row.dedicated && row.status.is_some());
-        !self.breaker_open && pool.count() < self.settings.size as usize
+        !self.breaker_open && !self.control.paused && pool.count() < self.settings.max as usize
     }
 
     /// Those that wait in a queue by then and of which it cannot be shown that they will go on.
@@ -77,7 +77,17 @@ impl Ledger {
     }
 
     fn may_go_on(&self, id: RequestId, keepers: &BTreeSet<RequestId>, doubt: Doubt) -> bool {
-        match self.spec(id).target {
+        let spec = self.spec(id);
+        let bond = spec.bond.filter(|bond| bond.affinity.strict());
+        match spec.target {
+            // What becomes of those who wait for a worker of their own is known only then.
+            Target::Any if bond.is_some() || spec.key.is_some() => match doubt {
+                Doubt::Hopeful => true,
+                Doubt::Strict => {
+                    let home = bond.and_then(|bond| self.bonds.home_of(bond.session));
+                    home.is_some_and(|home| self.may_come_free(home.worker, keepers, doubt))
+                }
+            },
             Target::Any => {
                 let living = self.workers.living().into_iter();
                 let living = living.filter(|(_, row)| !row.dedicated).map(|(id, _)| id);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ostler_core::{CapacityFrom, LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId};
+use ostler_core::{Bond, CapacityFrom, KeyId, LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId};
 
 use super::health::Health;
 
@@ -20,6 +20,18 @@ pub(super) struct Row {
     pub id: ProcessId,
     pub dedicated: bool,
     pub spawned: Time,
+    /// Which kind of worker it is.
+    pub edition: u32,
+    pub ready_at: Option<Time>,
+    /// When its time may be over, and when it must be.
+    pub ttl_from: Option<Time>,
+    pub ttl_by: Option<Time>,
+    /// Whose requests it was given, in a keyed pool.
+    pub key: Option<KeyId>,
+    /// Requests that it let go of.
+    pub served: u64,
+    pub memory: u64,
+    pub measured: Option<Time>,
     /// Told to the core; with it the capacity that holds.
     pub ready: Option<Ready>,
     pub capacity: usize,
@@ -63,6 +75,10 @@ pub(super) struct Held {
     pub attempt: u32,
     /// The lease whose place it runs on.
     pub lease: Option<LeaseId>,
+    /// The session whose own process this is.
+    pub bond: Option<Bond>,
+    /// The session was taken from it meanwhile, by somebody who knew.
+    pub freed: bool,
     pub since: Time,
     /// It was sent behind others and has not moved up.
     pub behind: bool,
@@ -127,11 +143,12 @@ impl Processes {
         &mut self,
         now: Time,
         id: ProcessId,
-        dedicated: bool,
+        (dedicated, edition): (bool, u32),
         settings: &Settings,
     ) -> Verdict {
         self.spawns += 1;
-        let before = self.rows.insert(id.worker, Row::new(now, id, dedicated, settings));
+        let row = Row { edition, ..Row::new(now, id, dedicated, settings) };
+        let before = self.rows.insert(id.worker, row);
         require!(
             before.is_none(),
             "one incarnation at a time",
@@ -146,14 +163,13 @@ impl Processes {
             "{starting} processes start at once, {} may",
             settings.start_batch
         );
-        let kin = |row: &&Row| row.dedicated == dedicated && row.stopping.is_none() && !row.exited;
+        let kin = |row: &&Row| row.dedicated && row.stopping.is_none() && !row.exited;
         let kin: Vec<_> = self.rows.values().filter(kin).map(|row| row.id.to_string()).collect();
-        let most = if dedicated { settings.dedicated_max } else { settings.size } as usize;
-        // One more while its predecessor is being replaced.
+        let most = settings.dedicated_max as usize;
         require!(
-            kin.len() <= most + 1,
+            !dedicated || kin.len() <= most + 1,
             "no more processes than allowed",
-            "{kin:?} with {id}, dedicated: {dedicated}, allowed: {most}"
+            "{kin:?} with {id}, allowed: {most}"
         );
         Ok(())
     }
@@ -174,6 +190,14 @@ impl Row {
             id,
             dedicated,
             spawned: now,
+            edition: 1,
+            ready_at: None,
+            ttl_from: None,
+            ttl_by: None,
+            key: None,
+            served: 0,
+            memory: 0,
+            measured: None,
             ready: None,
             capacity: settings.capacity as usize,
             prefetch: 0,
@@ -201,6 +225,10 @@ impl Row {
     pub fn become_ready(&mut self, now: Time, ready: Ready, settings: &Settings) {
         if self.ready.is_none() && !self.exited {
             self.ready = Some(ready);
+            self.ready_at = Some(now);
+            let ttl = |factor: f64| settings.ttl.map(|ttl| now.after(ttl.mul_f64(factor)));
+            self.ttl_from = ttl((1.0 - settings.ttl_jitter) * 0.999);
+            self.ttl_by = ttl((1.0 + settings.ttl_jitter) * 1.001);
             let pools = settings.capacity;
             let said = ready.capacity.unwrap_or(pools);
             self.capacity = match settings.capacity_from {
@@ -225,6 +253,10 @@ impl Row {
         let last = self.held.get_mut(self.capacity - 1)?;
         let moved = std::mem::take(&mut last.behind);
         (moved && last.cancelled.is_none()).then_some(last.request)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.leased == 0
     }
 
     /// Requests outside leases, and places that belong to leases.
@@ -328,6 +360,8 @@ impl Held {
             request,
             attempt: 1,
             lease: None,
+            bond: None,
+            freed: false,
             since: now,
             behind: false,
             withdrawn: false,

@@ -32,6 +32,8 @@ pub(super) struct Row {
     pub end: Option<End>,
     /// Where it was sent and not yet let go of, with the attempt.
     pub holder: Option<(ProcessId, u32)>,
+    /// Where it was sent last.
+    pub last: Option<ProcessId>,
     pub attempts: u32,
     pub executions: u32,
     /// The caller has seen part of an answer.
@@ -106,6 +108,7 @@ impl Requests {
             arrived: now,
             end: None,
             holder: None,
+            last: None,
             attempts: 0,
             executions: 0,
             streamed: false,
@@ -221,6 +224,7 @@ impl Requests {
         let row = self.get_mut(id).expect("seen above");
         row.attempts = attempt;
         row.holder = Some((process, attempt));
+        row.last = Some(process);
         Ok(())
     }
 
@@ -293,8 +297,12 @@ impl Requests {
             | Refusal::PoolFailed
             | Refusal::DeadlineUnreachable { .. }
             | Refusal::Quarantined { .. }
-            | Refusal::NestedDeadlock => true,
-            Refusal::TooManyWorkers | Refusal::LeaseTimeout => false,
+            | Refusal::NestedDeadlock
+            | Refusal::PoolDraining
+            | Refusal::SessionWorkerLost
+            | Refusal::WorkerBusy => true,
+            Refusal::KeyRequired => row.spec.target == Target::Any,
+            Refusal::TooManyWorkers | Refusal::LeaseTimeout | Refusal::NotInKeyedPool => false,
         };
         require!(
             fits,
@@ -338,6 +346,11 @@ impl Requests {
         self.get(id).is_some_and(|row| row.end.is_none() && row.holder.is_none())
     }
 
+    /// And it does not pause between two attempts.
+    pub fn waits_in_line(&self, id: RequestId) -> bool {
+        self.waits(id) && self.get(id).is_some_and(|row| row.told.is_none())
+    }
+
     pub fn any_nested_waits(&self) -> bool {
         self.nested.iter().any(|id| self.waits(*id))
     }
@@ -352,7 +365,10 @@ impl Requests {
     pub fn rivals(&self, id: RequestId, unsure: bool) -> impl Iterator<Item = &RequestSpec> + '_ {
         let waiting = self.open().filter(move |other| *other != id && self.waits(*other));
         let rows = waiting.filter_map(|other| self.get(other));
-        let rows = rows.filter(move |row| unsure || row.told.is_none());
+        let common = |spec: &RequestSpec| {
+            spec.key.is_none() && spec.bond.is_none_or(|bond| !bond.affinity.strict())
+        };
+        let rows = rows.filter(move |row| unsure || (row.told.is_none() && common(&row.spec)));
         rows.map(|row| &row.spec).filter(|spec| spec.target == Target::Any)
     }
 

@@ -11,8 +11,6 @@ use crate::violation::{Verdict, require};
 pub(super) struct Restarts {
     recent: VecDeque<Time>,
     rows: IdMap<WorkerId, Row>,
-    /// The youngest worker that was ever ready.
-    youngest_ready: Option<WorkerId>,
 }
 
 #[derive(Debug, Default)]
@@ -45,22 +43,19 @@ impl Restarts {
         }
     }
 
-    /// A new worker that is ready may be the proof that closes the breaker.
-    pub fn ready(&mut self, worker: WorkerId, dedicated: bool) {
+    /// A new worker that is ready may be the proof that closes the breaker. True, if it is new.
+    pub fn ready(&mut self, worker: WorkerId, dedicated: bool) -> bool {
         let row = self.rows.entry(worker).or_default();
-        if !dedicated && !std::mem::replace(&mut row.was_ready, true) {
+        let first = !dedicated && !std::mem::replace(&mut row.was_ready, true);
+        if first {
             self.recent.clear();
-            self.youngest_ready = self.youngest_ready.max(Some(worker));
         }
+        first
     }
 
     /// The pool says that it begins to count anew.
     pub fn forgive(&mut self) {
         self.recent.clear();
-    }
-
-    pub fn successor_was_ready(&self, old: WorkerId) -> bool {
-        self.youngest_ready > Some(old)
     }
 
     pub fn spawned(&mut self, now: Time, id: ProcessId, settings: &Settings) -> Verdict {

@@ -13,6 +13,8 @@ impl Ledger {
         self.check_begins()?;
         self.check_health()?;
         self.check_phases()?;
+        self.check_bonds()?;
+        self.check_reload_unless_over()?;
         self.awaited = next_deadline;
         self.check_wake(now, next_deadline)?;
         require!(
@@ -25,11 +27,16 @@ impl Ledger {
         if self.shutdown.is_some() {
             return Ok(());
         }
+        self.check_control()?;
+        self.check_wear()?;
+        self.check_completion()?;
+        self.check_size()?;
         self.check_idleness(now)?;
         self.check_admission(now)?;
         self.check_circles(now)?;
         if self.woke && next_deadline.is_none_or(|at| at > now) {
             self.check_patience(now)?;
+            self.check_growth(now)?;
         }
         Ok(())
     }
@@ -98,10 +105,13 @@ impl Ledger {
     fn check_wake(&self, now: Time, next_deadline: Option<Time>) -> Verdict {
         let ladder = |row: &Row| {
             let rung = row.next_rung_due(&self.settings).or_else(|| row.start_due(&self.settings));
-            rung.or_else(|| row.drain_due(&self.settings)).or_else(|| self.care_due(row))
+            let rung = rung.or_else(|| row.drain_due(&self.settings));
+            let care = [self.care_due(row), self.ttl_due(row)].into_iter().flatten().min();
+            rung.into_iter().chain(care).min()
         };
         let due = self.processes.rows().filter_map(ladder);
-        let due = due.chain(self.requests.next_due()).chain(self.leases.next_due()).min();
+        let due = due.chain(self.requests.next_due()).chain(self.leases.next_due());
+        let due = due.chain(self.bonds.save_due(&self.settings)).min();
         let Some(due) = due else { return Ok(()) };
         require!(
             next_deadline.is_some_and(|at| at <= due.max(now)),
@@ -126,6 +136,7 @@ impl Ledger {
                 "no idle worker while someone waits for it",
                 "{any:?} or another waits, and there is {row:?}"
             );
+            self.check_own(row)?;
         }
         for (lease, place) in self.requests.line.waited_for_leases() {
             let row = self.leases.place(lease, place).and_then(|id| self.processes.get(id));
@@ -141,6 +152,25 @@ impl Ledger {
         Ok(())
     }
 
+    /// Nobody waits for a worker of his own that is free.
+    fn check_own(&self, row: &Row) -> Verdict {
+        let key = row.key.filter(|key| self.requests.line.waits_for_key(*key));
+        let session = self.requests.line.waiting_sessions().find(|(session, strict)| {
+            let home = self.bonds.home_of(*session) == Some(row.id);
+            (home && *strict) || (!strict && !row.dedicated && self.settings.keyed.is_none())
+        });
+        require!(
+            self.leases.any_waits() || (key.is_none() && session.is_none()),
+            "no idle worker while someone waits for it",
+            "{key:?} or {session:?} waits, and there is {row:?}"
+        );
+        Ok(())
+    }
+
+    fn check_reload_unless_over(&self) -> Verdict {
+        if self.shutdown.is_some() { Ok(()) } else { self.check_reload() }
+    }
+
     pub(super) fn surely_open(&self, now: Time, row: &Row) -> bool {
         row.used() < row.capacity && row.held.len() < row.capacity && self.surely_well(now, row)
     }
@@ -151,6 +181,7 @@ impl Ledger {
         let fresh = beat.is_none_or(|beat| beat.independent || now.since(row.heard) < beat.timeout);
         let worker = row.id.worker;
         row.serves()
+            && !self.control.paused
             && !row.overstayed
             && !row.mute
             && !row.held.iter().any(|held| held.overdue(now, &self.settings))

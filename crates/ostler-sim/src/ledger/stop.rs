@@ -72,6 +72,7 @@ impl Row {
             || (self.dedicated && self.retire_asked)
             || self.silent_for_too_long(now, settings)
             || self.too_unwell(settings)
+            || self.far_too_large(settings)
     }
 
     pub fn silent_for_too_long(&self, now: Time, settings: &Settings) -> bool {

@@ -1,13 +1,14 @@
 //! The durable side: which changes were sent to the store, which it confirmed, and which orders
 //! they answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_core::{
     Action, Change, IdMap, OrderId, RecordId, Recording, Reply, Status, Time, Trigger, WorkerId,
 };
 
 use super::choice::Usage;
+use super::retire::Retiring;
 use crate::violation::{Verdict, require};
 
 /// The whole table, in the order of the names: written down again, so that the core's own may be
@@ -38,6 +39,8 @@ const REMEMBERED: usize = 1_000;
 pub(super) struct Workers {
     rows: IdMap<WorkerId, Row>,
     known: Vec<WorkerId>,
+    /// Those that have not come to their end.
+    alive: BTreeSet<WorkerId>,
     orders: BTreeMap<OrderId, Order>,
 }
 
@@ -53,6 +56,9 @@ pub(super) struct Row {
     pub usage: Usage,
     /// Somebody asked for its planned replacement, once.
     pub replacement_asked: bool,
+    /// Somebody ordered that.
+    pub recycled: bool,
+    pub retiring: Option<Retiring>,
     /// As the store has it, confirmed or not.
     stored: Vec<Change>,
 }
@@ -100,6 +106,26 @@ impl Workers {
         self.known.iter().filter(paused).copied().collect()
     }
 
+    pub fn alive(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.alive.iter().copied()
+    }
+
+    pub fn is_regular(&self, worker: WorkerId) -> bool {
+        self.get(worker).is_some_and(|row| !row.dedicated)
+    }
+
+    pub fn recycle(&mut self, worker: WorkerId) {
+        if let Some(row) = self.rows.get_mut(&worker) {
+            row.recycled = true;
+        }
+    }
+
+    pub fn recycle_all(&mut self) {
+        for id in &self.alive {
+            self.rows.get_mut(id).expect("whoever lives is known").recycled = true;
+        }
+    }
+
     pub fn ordered(&mut self, order: OrderId, action: Action) {
         self.orders.insert(order, Order { action, effect: None, refused: false });
     }
@@ -122,6 +148,7 @@ impl Workers {
             let order = change.order.and_then(|order| self.orders.get(&order));
             let dedicated = order.is_some_and(|order| order.action == Action::Create);
             self.known.push(record.worker);
+            self.alive.insert(record.worker);
             let usage = Usage { used: now, ..Usage::default() };
             self.rows.insert(record.worker, Row { dedicated, usage, ..Row::default() });
         }
@@ -184,7 +211,12 @@ impl Workers {
                 _ => order.refused = true,
             }
         }
-        result == Recording::Stored && change.to.terminal()
+        let ended = result == Recording::Stored && change.to.terminal();
+        let never_was = row_is_gone(change, result);
+        if ended || never_was {
+            self.alive.remove(&record.worker);
+        }
+        ended
     }
 
     pub fn reply(
@@ -192,7 +224,7 @@ impl Workers {
         id: OrderId,
         reply: &Reply,
         dedicated_full: bool,
-        shutting_down: bool,
+        (shutting_down, keyed): (bool, bool),
     ) -> Verdict {
         let Some(order) = self.orders.remove(&id) else {
             require!(false, "one reply per order", "{id:?} was never given, or has its reply");
@@ -215,6 +247,21 @@ impl Workers {
             Reply::TimedOut => true,
             Reply::DedicatedFull => dedicated_full,
             Reply::ShuttingDown => shutting_down,
+            Reply::PoolDone => matches!(
+                order.action,
+                Action::PausePool
+                    | Action::ResumePool
+                    | Action::DrainPool
+                    | Action::Scale { .. }
+                    | Action::Unbind(_)
+            ),
+            Reply::Recycling { workers } => {
+                let running = |id: &WorkerId| self.running(*id);
+                order.action == Action::RecyclePool && workers.iter().all(running)
+            }
+            Reply::NotServing => matches!(order.action, Action::Bind { .. }),
+            Reply::NotInKeyedPool => keyed && matches!(order.action, Action::Bind { .. }),
+            Reply::Reloaded { .. } | Reply::ReloadFailed { .. } | Reply::ReloadUnderway => false,
         };
         let target = self.target(&order);
         require!(
@@ -230,16 +277,18 @@ impl Workers {
         let Some(row) = self.get(worker) else { return false };
         let stored = row.stored.iter().any(|change| change.to == status);
         match order.action {
-            Action::Recycle(_) => stored,
+            Action::Recycle(_) | Action::Bind { .. } => stored,
             _ => stored && order.effect == Some((worker, status)),
         }
     }
 
     /// It never was, its creation came to nothing, or it ended long ago.
     fn unknown(&self, order: &Order) -> bool {
+        let binds = matches!(order.action, Action::Bind { .. });
         self.target(order).is_none_or(|row| {
             let never = row.status.is_none() && row.pending.is_none();
-            never || (row.status.is_some_and(Status::terminal) && self.known.len() > REMEMBERED)
+            let long_ago = binds || self.known.len() > REMEMBERED;
+            never || (row.status.is_some_and(Status::terminal) && long_ago)
         })
     }
 
@@ -251,7 +300,14 @@ impl Workers {
             | Action::Resume(worker)
             | Action::Complete(worker)
             | Action::Terminate(worker)
-            | Action::Recycle(worker) => self.get(worker),
+            | Action::Recycle(worker)
+            | Action::Bind { worker, .. } => self.get(worker),
+            Action::RecyclePool
+            | Action::PausePool
+            | Action::ResumePool
+            | Action::DrainPool
+            | Action::Scale { .. }
+            | Action::Unbind(_) => None,
         }
     }
 
@@ -261,8 +317,7 @@ impl Workers {
     }
 
     pub fn living(&self) -> Vec<(WorkerId, &Row)> {
-        let living = |id: &&WorkerId| self.rows[*id].status.is_none_or(|status| !status.terminal());
-        self.known.iter().filter(living).map(|id| (*id, &self.rows[id])).collect()
+        self.alive.iter().map(|id| (*id, &self.rows[id])).collect()
     }
 
     pub fn ended(&self, worker: WorkerId) -> bool {
@@ -275,4 +330,9 @@ impl Workers {
         let living = |row: &&Row| row.dedicated && row.status.is_none_or(|s| !s.terminal());
         self.rows.values().filter(living).count()
     }
+}
+
+/// A creation that was refused.
+fn row_is_gone(change: Change, result: Recording) -> bool {
+    change.trigger == Trigger::Create && result == Recording::Refused
 }

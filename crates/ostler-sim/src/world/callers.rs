@@ -36,6 +36,8 @@ impl World {
         self.next_request += 1;
         let load = self.profile.load.clone();
         let patience = self.prng.span(load.deadline.0, load.deadline.1);
+        let belonging = self.belonging(target);
+        let owner = u64::from(self.prng.between(1, load.owners));
         let spec = RequestSpec {
             deadline: self.now.after(patience),
             priority: if load.priorities {
@@ -43,9 +45,11 @@ impl World {
             } else {
                 0
             },
-            owner: u64::from(self.prng.between(1, load.owners)),
+            owner: belonging.owner(target).unwrap_or(owner),
             idempotent: self.prng.chance(load.idempotent),
             target,
+            bond: belonging.bond,
+            key: belonging.key,
             fingerprint: self.fingerprint(request),
             ancestors: Vec::new(),
         };

@@ -113,7 +113,12 @@ impl World {
         let event = match self.prng.below(18) {
             0 => Event::ProcessReady {
                 process,
-                ready: Ready { capacity: Some(9), heartbeat: false, gives_back: true },
+                ready: Ready {
+                    capacity: Some(9),
+                    heartbeat: false,
+                    gives_back: true,
+                    saves_sessions: true,
+                },
             },
             1 => Event::ProcessHeard { process },
             2 => Event::RetireAsked { process },

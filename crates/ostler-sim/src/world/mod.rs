@@ -4,12 +4,14 @@
 //! What really happened goes to the ledger; judging is the ledger's alone.
 
 mod callers;
+mod deeds;
 mod health;
 mod mischief;
 mod nested;
 mod people;
 mod process;
 mod records;
+mod sessions;
 mod store;
 mod workers;
 
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 use ostler_core::{
     Change, Command, Event, IdMap, LeaseId, Notice, OrderId, Phase, Pool, ProcessId, RecordId,
-    RequestId, Time,
+    RequestId, Settings, Time,
 };
 
 use crate::agenda::Agenda;
@@ -50,6 +52,10 @@ pub struct World {
     quiet: bool,
     wakes: u32,
     leases: people::Leases,
+    names: sessions::Names,
+    /// The kind of worker that the pool has, and the one that is to follow.
+    edition: u32,
+    reloading: Option<(deeds::Trial, Settings)>,
     nested: nested::Nested,
     next_request: u64,
     next_order: u64,
@@ -76,6 +82,8 @@ pub(crate) enum Happening {
     StoreIsBack,
     Mischief,
     Order,
+    Deed,
+    ResumePool,
     Lease,
     LeaseUse(LeaseId),
     SecondSignal,
@@ -109,6 +117,9 @@ impl World {
             quiet: false,
             wakes: 0,
             leases: people::Leases::default(),
+            names: sessions::Names::new(profile.state.sessions, profile.state.keys),
+            edition: 1,
+            reloading: None,
             nested: nested::Nested::default(),
             next_request: 1,
             next_order: 1,
@@ -146,6 +157,7 @@ impl World {
         self.plan_arrival();
         self.plan_order();
         self.plan_lease();
+        self.plan_deed();
         self.plan_mischief();
         self.deliver(Event::PoolStarted)
     }
@@ -157,6 +169,7 @@ impl World {
         self.trace.line(self.now, "!", &"healing");
         self.cure_processes();
         self.store.out = false;
+        self.relax()?;
         self.run_for(self.ledger.mending_bound())?;
         self.resume_paused()?;
         self.run_for(self.ledger.mending_bound())?;
@@ -266,6 +279,8 @@ impl World {
             }
             Happening::Mischief => self.make_mischief(),
             Happening::Order => self.give_order(),
+            Happening::Deed => self.do_deed(),
+            Happening::ResumePool => self.resume_pool(),
             Happening::Lease => self.ask_lease(),
             Happening::LeaseUse(lease) => self.use_lease(lease),
             Happening::SecondSignal => self.deliver(Event::ShutdownRequested { now: true }),
@@ -290,6 +305,7 @@ impl World {
     }
 
     fn check_core(&self) -> Verdict {
+        self.ledger.check_counters(&self.pool.view(self.now).counters)?;
         let checked = self.pool.check();
         require!(checked.is_ok(), "the core's indexes agree", "{checked:?}");
         Ok(())
@@ -297,7 +313,10 @@ impl World {
 
     fn obey(&mut self, command: Command) -> Verdict {
         match command {
-            Command::Spawn { process } => self.spawn(process),
+            Command::Spawn { process, edition } if edition > self.edition => {
+                self.spawn_trial(process);
+            }
+            Command::Spawn { process, .. } => self.spawn(process),
             Command::Assign { request, attempt, process, .. } => {
                 self.assign(process, request, attempt);
             }
@@ -322,6 +341,14 @@ impl World {
             }
             Command::Notify(Notice::PhaseChanged { process, to: Phase::Degraded, .. }) => {
                 self.look_after(process);
+            }
+            Command::SaveSession { process, session } => {
+                self.reach(process, Step::SeeSave { session });
+            }
+            Command::Notify(
+                ref notice @ (Notice::Reloaded { .. } | Notice::ReloadFailed { .. }),
+            ) => {
+                self.note_reload(notice);
             }
             // Whoever has room reads its stream by itself.
             Command::Begin { .. }

@@ -61,9 +61,15 @@ impl World {
             return Some(WorkerId(1_000_000));
         }
         let known = self.ledger.known_workers();
-        let lately = known.len().saturating_sub(2 * self.profile.settings.size as usize + 6);
+        let lately = known.len().saturating_sub(2 * self.profile.settings.max as usize + 6);
         let known = if self.prng.chance(0.8) { &known[lately..] } else { known };
         self.prng.pick(known)
+    }
+
+    /// Whoever held the pool lets it go, and there is memory again.
+    pub(super) fn relax(&mut self) -> Verdict {
+        self.deliver(Event::PressureChanged { high: false })?;
+        self.resume_pool()
     }
 
     /// Whoever paused a worker wants it back when all is well again.
@@ -89,7 +95,7 @@ impl World {
         }
         let lease = LeaseId(self.next_lease);
         self.next_lease += 1;
-        let size = self.profile.settings.size;
+        let size = self.profile.settings.max;
         let (low, high) = self.profile.people.lease_ttl;
         let most = if self.prng.chance(0.05) { size + 2 } else { size };
         let patience = self.prng.span(Duration::from_millis(1), Duration::from_secs(1));

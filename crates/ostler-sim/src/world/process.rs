@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ostler_core::{Answer, ProcessId, RequestId, Time};
+use ostler_core::{Answer, ProcessId, RequestId, SessionId, Time};
 
 #[derive(Debug)]
 pub struct Process {
@@ -94,6 +94,14 @@ pub enum Step {
     },
     SeePing,
     SeeCheck,
+    /// Asked to hand over what it keeps of a session.
+    SeeSave {
+        session: SessionId,
+    },
+    Saved {
+        session: SessionId,
+        saved: bool,
+    },
     SeeShutdown,
     SeeTerm,
     Die,

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn change(from: Option<Status>, trigger: Trigger) -> Change {
-        Change { from, to: trigger.leads_to(), trigger, order: None }
+        Change { from, to: trigger.leads_to(), trigger, retirement: None, order: None }
     }
 
     fn record(seq: u64) -> RecordId {

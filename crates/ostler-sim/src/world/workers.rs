@@ -28,10 +28,19 @@ impl World {
             return self
                 .plan_in(wait, Happening::Report(Event::SpawnFailed { process: id, cause }));
         }
+        let step = self.start();
+        self.come_up(id, step);
+    }
+
+    /// There is a process now. `step`: what it does when it has come up, if it ever does.
+    pub(super) fn come_up(&mut self, id: ProcessId, step: Option<Step>) {
         let vices = self.vices();
         let capacity = self.profile.settings.capacity as usize;
         self.processes.insert(id, Process::new(id, capacity, vices));
-        self.plan_start(id);
+        let wait = self.prng.span(Duration::from_millis(1), Duration::from_millis(50));
+        if let Some(step) = step {
+            self.plan_in(wait, Happening::Step(id, step));
+        }
     }
 
     fn vices(&mut self) -> Vices {
@@ -43,13 +52,12 @@ impl World {
         }
     }
 
-    fn plan_start(&mut self, id: ProcessId) {
-        let wait = self.prng.span(Duration::from_millis(1), Duration::from_millis(50));
+    fn start(&mut self) -> Option<Step> {
         if self.prng.chance(self.profile.faults.never_ready) {
-            return;
+            return None;
         }
         let dies = self.prng.chance(self.profile.faults.dies_starting);
-        self.plan_in(wait, Happening::Step(id, if dies { Step::Die } else { Step::BecomeReady }));
+        Some(if dies { Step::Die } else { Step::BecomeReady })
     }
 
     pub(super) fn assign(&mut self, id: ProcessId, request: RequestId, attempt: u32) {
@@ -96,6 +104,8 @@ impl World {
             }
             Step::SeePing => self.see_ping(id),
             Step::SeeCheck => self.see_check(id),
+            Step::SeeSave { session } => return self.see_save(id, session),
+            Step::Saved { session, saved } => self.saved(id, session, saved),
             Step::SeeShutdown => return self.see_shutdown(id),
             Step::SeeTerm if process.vices.ignores_term => {}
             Step::SeeTerm => return self.die(id, Exit::Signal(15)),
@@ -111,11 +121,12 @@ impl World {
         let said = self.prng.chance(0.2).then(|| self.prng.between(1, 4));
         let capacity = self.capacity(said) as usize;
         let (heartbeat, gives_back) = (self.prng.chance(0.9), self.prng.chance(0.8));
+        let saves_sessions = self.prng.chance(self.profile.state.hooks);
         let process = self.processes.get_mut(&id).expect("the step found it");
         process.life = Life::Up;
         process.answers_pings = heartbeat;
         process.capacity = capacity;
-        let ready = Ready { capacity: said, heartbeat, gives_back };
+        let ready = Ready { capacity: said, heartbeat, gives_back, saves_sessions };
         self.report(id, Event::ProcessReady { process: id, ready });
     }
 
@@ -131,7 +142,7 @@ impl World {
     }
 
     /// How a program ends that nobody stopped.
-    fn own_end(&mut self) -> Exit {
+    pub(super) fn own_end(&mut self) -> Exit {
         let ends = [
             Exit::Code(1),
             Exit::Signal(11),

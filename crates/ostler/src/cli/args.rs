@@ -1,5 +1,8 @@
 //! The arguments as they are typed. What they mean is decided by each command.
 
+mod control;
+mod sessions;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +13,12 @@ use clap::{Parser, Subcommand};
 use super::bench::QUEUED_MAX;
 use super::init;
 use crate::config::{PoolName, SIZE_MAX, parse_listen, units};
+
+pub(super) use control::{DrainArgs, PauseArgs, RecycleArgs, ReloadArgs, ResumeArgs, ScaleArgs};
+pub(super) use sessions::{
+    SessionsAction, SessionsArgs, SessionsCreateArgs, SessionsDeleteArgs, SessionsListArgs,
+    SessionsShowArgs, SessionsStatsArgs, SessionsSweepArgs,
+};
 
 /// Keeps pools of warm worker processes and lends them to programs.
 #[derive(Debug, Parser)]
@@ -31,6 +40,9 @@ pub(super) struct Args {
     pub command: Command,
 }
 
+/// What `Ostler-Affinity` may say.
+const AFFINITIES: [&str; 3] = ["hint", "strict_queue", "strict_fail_fast"];
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Init(InitArgs),
@@ -43,6 +55,13 @@ pub(super) enum Command {
     Events(EventsArgs),
     Requests(RequestsArgs),
     Cancel(CancelArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
+    Drain(DrainArgs),
+    Scale(ScaleArgs),
+    Recycle(RecycleArgs),
+    Reload(ReloadArgs),
+    Sessions(SessionsArgs),
     Bench(BenchArgs),
     #[command(hide = true)]
     BenchServer(BenchServerArgs),
@@ -102,7 +121,7 @@ pub(super) struct CheckArgs {
 ///
 /// The pools come from the configuration, or from one Python file: `ostler serve hello.py` serves
 /// it as the pool `hello` and needs no configuration.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
   ostler serve hello.py --size 4
@@ -129,6 +148,10 @@ pub(super) struct ServeArgs {
     /// Accept requests only when every worker is ready; fail if one cannot start
     #[arg(long)]
     pub wait: bool,
+
+    /// Reload whenever the configuration or a Python file beside a worker changes
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// Call a function of a pool and print its result.
@@ -142,6 +165,7 @@ Examples:
   ostler call hello greet '\"ann\"'
   ostler call hello count '[3]' --stream
   ostler call model predict @features.json --timeout 5s
+  ostler call agent turn '\"hello\"' --session ann --stream
   producer | ostler call model predict -")]
 pub(super) struct CallArgs {
     /// The pool
@@ -173,6 +197,18 @@ pub(super) struct CallArgs {
     /// The call may run twice without harm, so a crash may be retried
     #[arg(long)]
     pub idempotent: bool,
+
+    /// The session that the call belongs to; made if it is not there
+    #[arg(long, value_name = "ID", value_parser = session_id)]
+    pub session: Option<String>,
+
+    /// How the call keeps to the worker of its session [default: the pool's `affinity`]
+    #[arg(long, value_name = "MODE", requires = "session", value_parser = AFFINITIES)]
+    pub affinity: Option<String>,
+
+    /// The workspace that the call belongs to
+    #[arg(long, value_name = "NAME", value_parser = header_text)]
+    pub workspace: Option<String>,
 
     /// Place in the queue: -100 (last) to 100 (first)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-100..=100))]
@@ -257,7 +293,8 @@ Examples:
   ostler events --kind worker.crashed,pool
   ostler events -f --all --json | jq .kind
 
-A kind is a name such as worker.ready, or all of `worker`, `pool` or `request`. Times are UTC.")]
+A kind is a name such as worker.ready, or all of `worker`, `pool`, `request` or `session`. Times are
+UTC.")]
 pub(super) struct EventsArgs {
     /// Go on with what comes, until Ctrl-C or the end of the server
     #[arg(short, long)]
@@ -577,6 +614,14 @@ fn header_text(text: &str) -> Result<String, String> {
     }
 }
 
+/// It is a part of paths too.
+fn session_id(text: &str) -> Result<String, String> {
+    match header_text(text) {
+        Ok(id) if !id.contains('/') => Ok(id),
+        _ => Err("1 to 255 printable characters without spaces and `/`".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -585,5 +630,28 @@ mod tests {
     #[test]
     fn the_arguments_are_declared_without_contradiction() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_call_may_ask_for_every_affinity_that_a_pool_can_have() {
+        use crate::config::{Affinity, Choice as _};
+        let words: Vec<&str> = Affinity::WORDS.iter().map(|(word, _)| *word).collect();
+        assert_eq!(words, AFFINITIES);
+    }
+
+    #[test]
+    fn sessions_without_a_verb_are_listed() {
+        let parse = |args: &[&str]| {
+            Args::try_parse_from([&["ostler", "sessions"], args].concat()).map(|args| args.command)
+        };
+        let Ok(Command::Sessions(args)) = parse(&["-n", "7", "--json"]) else { panic!("a list") };
+        assert_eq!((args.action.is_none(), args.list.limit, args.list.json), (true, 7, true));
+        assert!(matches!(
+            parse(&["show", "x"]),
+            Ok(Command::Sessions(SessionsArgs { action: Some(SessionsAction::Show(_)), .. }))
+        ));
+        for wrong in [&["show"][..], &["--json", "show", "x"], &["create", "a b"], &["-n", "0"]] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

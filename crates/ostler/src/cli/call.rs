@@ -68,15 +68,25 @@ async fn send(
     if let Some(priority) = args.priority {
         request = request.header("Ostler-Priority", priority.to_string());
     }
-    if let Some(id) = &args.request_id {
-        request = request.header("Ostler-Request-Id", id);
+    let named = [
+        ("Ostler-Request-Id", &args.request_id),
+        ("Ostler-Session", &args.session),
+        ("Ostler-Affinity", &args.affinity),
+        ("Ostler-Workspace", &args.workspace),
+    ];
+    for (name, value) in named {
+        if let Some(value) = value {
+            request = request.header(name, value);
+        }
     }
     client.send(request, payload).await
 }
 
 async fn answer(args: &CallArgs, response: Response<Incoming>) -> Result<Exit, Failure> {
     let status = response.status();
-    let kind = content_type(&response);
+    let kind = header(&response, CONTENT_TYPE.as_str());
+    let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    tell_of_a_new_beginning(args, &response);
     let body = response.into_body();
     if !status.is_success() {
         return Err(problem::failure(status, &collect(body).await?));
@@ -175,11 +185,17 @@ fn broken_off(chunks: u64, why: &str) -> Failure {
     ))
 }
 
-fn content_type<B>(response: &Response<B>) -> String {
-    let value = response.headers().get(CONTENT_TYPE);
-    let text = value.and_then(|value| value.to_str().ok()).unwrap_or("");
-    let kind = text.split(';').next().unwrap_or("").trim();
-    kind.to_ascii_lowercase()
+fn header<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+}
+
+/// What the worker kept of the session in its memory is gone: a person wants to know, and the
+/// result looks the same.
+fn tell_of_a_new_beginning<B>(args: &CallArgs, response: &Response<B>) {
+    if header(response, "Ostler-Session-Continuity") == "restarted" {
+        let session = args.session.as_deref().unwrap_or_default();
+        eprintln!("ostler: the worker of session {session} was replaced; it began anew");
+    }
 }
 
 /// A name as one segment of a path: everything that is not unreserved is percent-encoded.

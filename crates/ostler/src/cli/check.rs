@@ -111,7 +111,7 @@ async fn try_pools(config: &Config, file: &Path, args: &CheckArgs) -> Result<Exi
 
 async fn try_pool(pool: &config::Pool, server: &config::Server) -> Trial {
     let begun = Instant::now();
-    let mut spec = spec::spec(&pool.clone().with_size(1), server);
+    let mut spec = spec::spec(&pool.clone().of_one_worker(), server);
     spec.settings.start_timeout = pool.start.timeout + BEYOND;
     let outcome = start_and_stop(spec, pool.start.timeout, begun).await;
     let name = pool.name.to_string();

@@ -18,15 +18,15 @@ use crate::text::one_line;
 /// An event as the server tells it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Event {
+pub(super) struct Event {
     at: String,
-    kind: String,
-    pool: String,
-    worker: Option<String>,
+    pub kind: String,
+    pub pool: String,
+    pub worker: Option<String>,
     generation: Option<u64>,
     request_id: Option<String>,
     from: Option<String>,
-    to: Option<String>,
+    pub to: Option<String>,
     reason: Option<String>,
     seconds: Option<f64>,
     detail: Map<String, Value>,
@@ -80,7 +80,8 @@ fn missed(lagged: &Sent) -> String {
     format!("{missed} events came faster than they were read and are lost")
 }
 
-fn line(event: &Event) -> String {
+/// One line, ended: when, who, what.
+pub(super) fn line(event: &Event) -> String {
     let subject = words::subject(event);
     let text = format!("{}  {subject}  {}", moment(&event.at), words::account(event));
     format!("{}\n", one_line(&text))

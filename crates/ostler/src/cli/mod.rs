@@ -13,17 +13,24 @@ mod client;
 mod completions;
 mod conform;
 mod doctor;
+mod drain;
 mod endpoint;
 mod events;
 mod exit;
 mod init;
 mod list;
 mod logs;
+mod order;
 mod output;
+mod pause;
 mod payload;
 mod problem;
+mod recycle;
+mod reload;
 mod requests;
+mod scale;
 mod serve;
+mod sessions;
 mod sse;
 mod stats;
 mod status;
@@ -58,6 +65,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Events(args) => block_on(events::run(&args)),
         Command::Requests(args) => block_on(requests::run(&args)),
         Command::Cancel(args) => block_on(cancel::run(&args)),
+        Command::Pause(args) => block_on(pause::pause(&args)),
+        Command::Resume(args) => block_on(pause::resume(&args)),
+        Command::Drain(args) => block_on(drain::run(&args)),
+        Command::Scale(args) => block_on(scale::run(&args)),
+        Command::Recycle(args) => block_on(recycle::run(&args)),
+        Command::Reload(args) => block_on(reload::run(&args)),
+        Command::Sessions(args) => block_on(sessions::run(&args)),
         Command::Bench(args) => block_on(bench::run(&args)),
         Command::BenchServer(args) => bench::serve(args),
         Command::Conform(args) => block_on(conform::run(&args)),

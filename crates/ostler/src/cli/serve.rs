@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::args::ServeArgs;
 use super::endpoint::{config_file, current_dir};
@@ -9,17 +10,30 @@ use super::exit::{Exit, Failure};
 use super::output;
 use crate::config::{self, Config, Containment, Pool, Program};
 use crate::daemon::Daemon;
+use crate::reload::Source;
 use crate::text::one_line;
 
 pub(super) fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let here = current_dir()?;
     let config = resolve(args, &here)?;
     output::print(&plan(&config, unused(args, &here).as_deref()))?;
-    serve(config, args.wait)
+    let (again, root) = (args.clone(), here);
+    let source: Source =
+        Arc::new(move || resolve(&again, &root).map_err(|failure| failure.to_string()));
+    serve(config, source, Manner { wait: args.wait, watch: args.watch })
+}
+
+/// How a server is run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Manner {
+    /// Nobody is let in before every worker is ready.
+    pub wait: bool,
+    /// Reload when a file changes.
+    pub watch: bool,
 }
 
 /// Runs the server until it is told to end.
-pub(super) fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
+pub(super) fn serve(config: Config, source: Source, manner: Manner) -> Result<Exit, Failure> {
     // The workers need the cores more than the server does: with a thread per core, a lone call wakes
     // a second thread that finds nothing to do.
     let threads = (config::cores() as usize / 2).max(1);
@@ -27,12 +41,12 @@ pub(super) fn serve(config: Config, wait: bool) -> Result<Exit, Failure> {
     let runtime = builder.worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
     runtime.block_on(async {
-        let daemon = Daemon::start(&config).await;
+        let daemon = Daemon::start(&config, source).await;
         let daemon = daemon.map_err(|error| Failure::failed(error.to_string()))?;
-        if wait {
+        if manner.wait {
             daemon.all_ready().await.map_err(|error| Failure::failed(error.to_string()))?;
         }
-        daemon.run().await;
+        daemon.run(manner.watch).await;
         Ok(Exit::Ok)
     })
 }
@@ -111,9 +125,10 @@ fn describe(pool: &Pool) -> String {
         }
         Program::Command { argv } => argv[0].clone(),
     };
-    let workers = match pool.size {
-        1 => "1 worker".to_owned(),
-        n => format!("{n} workers"),
+    let workers = match (pool.scaling.min, pool.size) {
+        (1, 1) => "1 worker".to_owned(),
+        (min, max) if min == max => format!("{max} workers"),
+        (min, max) => format!("{min} to {max} workers"),
     };
     let containment = match pool.containment {
         Containment::Shim => "",

@@ -33,9 +33,13 @@ pub(super) struct Server {
 pub(super) struct Pool {
     pub name: String,
     pub lifecycle: String,
+    /// Its workers get nothing new.
+    pub paused: bool,
     pub occupancy: String,
     pub containment: Containment,
     pub size: u64,
+    /// Where the pool grows and shrinks: the most workers that it may have.
+    pub max: Option<u64>,
     pub queue_length: u64,
     pub running: u64,
     /// Why the pool is not well, where the server says so.

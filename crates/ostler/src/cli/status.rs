@@ -63,15 +63,22 @@ fn pools(pools: &[Pool]) -> String {
         let serving = pool.workers.iter().filter(|worker| serves(worker)).count();
         table.row([
             pool.name.clone(),
-            pool.lifecycle.clone(),
+            state(pool),
             pool.occupancy.clone(),
-            format!("{serving}/{}", pool.size),
+            format!("{serving}/{}", pool.max.unwrap_or(pool.size)),
             pool.running.to_string(),
             pool.queue_length.to_string(),
             pool.containment.level.clone(),
         ]);
     }
     table.render()
+}
+
+fn state(pool: &Pool) -> String {
+    match pool.paused {
+        true => format!("{}, paused", pool.lifecycle),
+        false => pool.lifecycle.clone(),
+    }
 }
 
 fn workers(pools: &[Pool], now: Timestamp) -> String {

@@ -173,7 +173,7 @@ impl Restart {
                     "restart_max",
                     "unplanned restarts within the period, beyond which none follow",
                 )
-                .usually("max(5, 2 × size)")
+                .usually("max(5, 2 × `max`)")
                 .count(defaults.max, 1..=10_000),
             period: section
                 .key("restart_period", "the period in which they are counted")

@@ -38,6 +38,8 @@ pub(super) enum Shape {
     TextTable,
     Flag,
     Count(RangeInclusive<u32>),
+    /// A part of a whole, as a number.
+    Share(RangeInclusive<f64>),
     Duration(RangeInclusive<Duration>),
     Size(RangeInclusive<u64>),
     Choice(Vec<&'static str>),

@@ -8,7 +8,9 @@ use toml::de::{DeTable, DeValue};
 
 use super::declared::Keys;
 use super::section::{Reading, Section, did_you_mean};
-use super::{Config, Invalid, Pool, PoolName, Problem, Server, Source, Surroundings};
+use super::{
+    Config, Invalid, Pool, PoolName, Problem, Server, Sessions, Source, Store, Surroundings,
+};
 
 /// The version of the format that this program reads.
 const VERSION: u32 = 1;
@@ -21,14 +23,15 @@ pub fn read(source: &Source, around: &Surroundings<'_>) -> Result<Config, Invali
     let document = parse(source)?;
     let reading = Reading::new(around);
     let top = Section::top(document.get_ref(), &reading);
-    let (server, pools) = contents(&top);
+    let config = contents(&top);
     top.finish();
 
     let problems = reading.into_problems();
     if !problems.is_empty() {
         return Err(Invalid::new(source.clone(), problems));
     }
-    Ok(Config { file: None, root: around.root.to_owned(), server, pools })
+    let written = toml::from_str(&source.text).expect("it has been read");
+    Ok(Config { written, ..config })
 }
 
 pub(super) fn read_server(source: &Source, around: &Surroundings<'_>) -> Result<Server, Invalid> {
@@ -69,14 +72,15 @@ fn parse(source: &Source) -> Result<Spanned<DeTable<'_>>, Invalid> {
     Err(Invalid::new(source.clone(), problems.collect()))
 }
 
-fn contents(top: &Section<'_>) -> (Server, Vec<Pool>) {
+fn contents(top: &Section<'_>) -> Config {
     version(top);
     let server = server_of(top);
-    // It has its place in the file; no setting of it is obeyed yet, so none is accepted.
-    top.key("store", "what survives a restart; it has no settings yet").table(|_| ());
+    let store = top.key("store", "where what survives a restart is kept").table(Store::read);
+    let sessions = top.key("sessions", "what callers may keep here").table(Sessions::read);
     let pools = pools_of(top, server.max_body);
     check_default_pool(top, &server);
-    (server, pools)
+    let root = top.reading().around.root.to_owned();
+    Config { file: None, root, server, sessions, store, pools, written: toml::Table::new() }
 }
 
 fn version(top: &Section<'_>) {

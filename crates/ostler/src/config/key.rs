@@ -108,17 +108,27 @@ impl<'s, 'a> Key<'s, 'a> {
 
     pub fn count(self, default: u32, range: RangeInclusive<u32>) -> u32 {
         self.declare(Shape::Count(range.clone()), Some(default.into()));
+        self.read_count(&range).unwrap_or(default)
+    }
+
+    /// A count without a default.
+    pub fn count_if_any(self, range: RangeInclusive<u32>) -> Option<u32> {
+        self.declare(Shape::Count(range.clone()), None);
+        self.read_count(&range)
+    }
+
+    /// A part of a whole, such as 0.1.
+    pub fn share(self, default: f64, range: RangeInclusive<f64>) -> f64 {
+        const KIND: &str = "a number such as 0.1";
+        self.declare(Shape::Share(range.clone()), Some(default.into()));
         let read = |value: &Spanned<DeValue<'_>>| {
-            // A string is welcome as well: it is how `${WORKERS:-4}` is written.
-            let number = match value.get_ref() {
-                DeValue::Integer(number) => whole(number.as_str(), number.radix()),
-                DeValue::String(_) => {
-                    whole(self.text_of(value, "a whole number")?.get_ref().trim(), 10)
-                }
-                _ => return self.wrong_kind(value, "a whole number"),
+            let share = match value.get_ref() {
+                DeValue::Integer(number) => number.as_str().replace('_', "").parse().ok(),
+                DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
+                DeValue::String(_) => self.text_of(value, KIND)?.get_ref().trim().parse().ok(),
+                _ => return self.wrong_kind(value, KIND),
             };
-            let number = number.and_then(|number| u32::try_from(number).ok());
-            self.within(value, number, &range, |number| number.to_string())
+            self.within(value, share, &range, |share| share.to_string())
         };
         self.value().and_then(read).unwrap_or(default)
     }
@@ -136,33 +146,23 @@ impl<'s, 'a> Key<'s, 'a> {
 
     pub fn size(self, default: u64, range: RangeInclusive<u64>) -> u64 {
         self.declare(Shape::Size(range.clone()), Some(show_size(default).into()));
-        let read = |value: &Spanned<DeValue<'_>>| {
-            let bytes = match value.get_ref() {
-                DeValue::Integer(number) => whole(number.as_str(), number.radix()),
-                DeValue::String(_) => Some(self.measured(value, SIZE, units::size)?),
-                _ => return self.wrong_kind(value, SIZE),
-            };
-            self.within(value, bytes, &range, |bytes| show_size(*bytes))
-        };
-        self.value().and_then(read).unwrap_or(default)
+        self.read_size(&range).unwrap_or(default)
+    }
+
+    /// A size without a default.
+    pub fn size_if_any(self, range: RangeInclusive<u64>) -> Option<u64> {
+        self.declare(Shape::Size(range.clone()), None);
+        self.read_size(&range)
     }
 
     /// One of a closed list of words.
     pub fn choice<T: Choice>(self, default: T) -> T {
-        let words: Vec<&'static str> = T::WORDS.iter().map(|(word, _)| *word).collect();
-        self.declare(Shape::Choice(words.clone()), Some(default.word().into()));
-        let Some(text) = self.value().and_then(|value| self.text_of(value, "a string")) else {
-            return default;
-        };
-        if let Some((_, choice)) = T::WORDS.iter().find(|(word, _)| word == text.get_ref()) {
-            return *choice;
-        }
-        self.section.reading().note(
-            text.span(),
-            format!("unknown value `{}` for `{}`", text.get_ref(), self.name),
-            Some(did_you_mean(text.get_ref(), &words, "known values")),
-        );
-        default
+        self.read_choice(Some(default.word())).unwrap_or(default)
+    }
+
+    /// One of a closed list of words, without a default.
+    pub fn choice_if_any<T: Choice>(self) -> Option<T> {
+        self.read_choice(None)
     }
 
     /// A table of settings. One that is not written is read all the same: that gives the defaults.
@@ -233,6 +233,42 @@ impl<'s, 'a> Key<'s, 'a> {
 
     fn value(&self) -> Option<&'a Spanned<DeValue<'a>>> {
         self.section.value(self.name)
+    }
+
+    fn read_count(&self, range: &RangeInclusive<u32>) -> Option<u32> {
+        const KIND: &str = "a whole number";
+        let value = self.value()?;
+        // A string is welcome as well: it is how `${WORKERS:-4}` is written.
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => whole(number.as_str(), number.radix()),
+            DeValue::String(_) => whole(self.text_of(value, KIND)?.get_ref().trim(), 10),
+            _ => return self.wrong_kind(value, KIND),
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        self.within(value, number, range, |number| number.to_string())
+    }
+
+    fn read_size(&self, range: &RangeInclusive<u64>) -> Option<u64> {
+        let value = self.value()?;
+        let bytes = match value.get_ref() {
+            DeValue::Integer(number) => whole(number.as_str(), number.radix()),
+            DeValue::String(_) => Some(self.measured(value, SIZE, units::size)?),
+            _ => return self.wrong_kind(value, SIZE),
+        };
+        self.within(value, bytes, range, |bytes| show_size(*bytes))
+    }
+
+    fn read_choice<T: Choice>(&self, default: Option<&'static str>) -> Option<T> {
+        let words: Vec<&'static str> = T::WORDS.iter().map(|(word, _)| *word).collect();
+        self.declare(Shape::Choice(words.clone()), default.map(Value::from));
+        let text = self.text_of(self.value()?, "a string")?;
+        let found = T::WORDS.iter().find(|(word, _)| word == text.get_ref());
+        if found.is_none() {
+            let message = format!("unknown value `{}` for `{}`", text.get_ref(), self.name);
+            let help = did_you_mean(text.get_ref(), &words, "known values");
+            self.section.reading().note(text.span(), message, Some(help));
+        }
+        found.map(|(_, choice)| *choice)
     }
 
     fn read_duration(&self, range: &RangeInclusive<Duration>) -> Option<Duration> {

@@ -4,8 +4,10 @@
 //! the file comes out. Only [`load`] and [`discover`] touch the disk. Nothing here knows how a pool
 //! works; a setting is accepted only if something obeys it.
 
+mod binding;
 mod bounds;
 mod declared;
+mod difference;
 mod discover;
 mod document;
 mod environment;
@@ -18,10 +20,14 @@ mod profile;
 mod program;
 #[cfg(test)]
 mod reference;
+mod retire;
+mod scaling;
 mod schema;
 mod section;
 mod server;
+mod sessions;
 mod source;
+mod store;
 mod substitute;
 mod suggest;
 #[cfg(test)]
@@ -31,8 +37,10 @@ pub mod units;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use binding::{Affinity, Binding, Evict, Keyed, KeyedBy};
 pub use bounds::{Admission, Backoff, Queue, Request, Restart, Start};
 pub use declared::Choice;
+pub use difference::{Difference, PoolChange, What};
 pub use discover::{CONFIG_FILE, DEFAULT_SOCKET, discover};
 pub use document::read;
 pub use error::{Invalid, LoadError, Problem};
@@ -43,9 +51,13 @@ pub use profile::{
     CapacityFrom, DEFAULT_CONCURRENCY, DEFAULT_THREADS, Profile, Sharing, ThreadSafety,
 };
 pub use program::{DEFAULT_INTERPRETER, Program};
+pub use retire::Retire;
+pub use scaling::Scaling;
 pub use schema::schema;
 pub use server::{BODY_CEILING, DEFAULT_LISTEN, Server, parse_listen};
+pub use sessions::Sessions;
 pub use source::{Position, Source};
+pub use store::{DEFAULT_STORE, Store};
 pub use suggest::nearest;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -55,20 +67,25 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
 
 /// A configuration larger than this is a mistake.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Everything that a server needs to know before it starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The file this came from; `None` when the command line said it all.
     pub file: Option<PathBuf>,
     /// The directory that relative paths begin at.
     pub root: PathBuf,
     pub server: Server,
+    pub sessions: Sessions,
+    pub store: Store,
     /// In the order of the file; never empty.
     pub pools: Vec<Pool>,
+    /// The file as it was written, to name the keys of a difference.
+    written: toml::Table,
 }
 
 impl Config {
@@ -80,7 +97,10 @@ impl Config {
             file: None,
             root: root.to_owned(),
             server: Server::defaults(root),
+            sessions: Sessions::default(),
+            store: Store::defaults(root),
             pools: vec![pool],
+            written: toml::Table::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::binding::Binding;
 use super::bounds::{Backoff, Queue, Request, Restart, Start};
 use super::declared::Choice;
 use super::environment::{cwd, env, env_pass};
@@ -11,17 +12,21 @@ use super::health::Health;
 use super::name::PoolName;
 use super::profile::Sharing;
 use super::program::Program;
+use super::retire::Retire;
+use super::scaling::Scaling;
 use super::section::Section;
 use super::{DAY, MINUTE, SECOND};
 
 /// The most workers that one pool may have.
 pub const SIZE_MAX: u32 = 1_000;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
     pub name: PoolName,
     pub program: Program,
+    /// The most workers that there are at a time: always, unless `scaling.min` is less.
     pub size: u32,
+    pub scaling: Scaling,
     pub sharing: Sharing,
     /// Variables that the workers get.
     pub env: BTreeMap<String, String>,
@@ -33,10 +38,12 @@ pub struct Pool {
     pub socket: WorkerSocket,
     pub start: Start,
     pub strategy: Strategy,
+    pub binding: Binding,
     pub queue: Queue,
     pub request: Request,
     pub on_disconnect: OnDisconnect,
     pub health: Health,
+    pub retire: Retire,
     pub stop_grace: Duration,
     pub restart: Restart,
     pub backoff: Backoff,
@@ -107,6 +114,7 @@ impl Pool {
             name,
             program,
             size,
+            scaling: Scaling::of_min(size),
             sharing: Sharing::default(),
             env: BTreeMap::new(),
             env_pass: Vec::new(),
@@ -115,10 +123,12 @@ impl Pool {
             socket: WorkerSocket::Inherited,
             start: Start::of_size(size),
             strategy: Strategy::LeastLoaded,
+            binding: Binding::default(),
             queue: Queue::default(),
             request: Request::default(),
             on_disconnect: OnDisconnect::Cancel,
             health: Health::default(),
+            retire: Retire::default(),
             stop_grace: 2 * SECOND,
             restart: Restart::of_size(size),
             backoff: Backoff::default(),
@@ -126,13 +136,21 @@ impl Pool {
         }
     }
 
-    /// The same pool with another number of workers, and what follows from that number.
+    /// The same pool with another number of workers, and what follows from that number. Where each
+    /// key has its worker, it is how many there may be.
     pub fn with_size(mut self, size: u32) -> Self {
         if self.restart.max == Restart::of_size(self.size).max {
             self.restart.max = Restart::of_size(size).max;
         }
         self.size = size;
+        self.scaling.min = if self.binding.keyed.is_some() { 0 } else { size };
         self
+    }
+
+    /// The same program as a pool of one worker that is there from the start and belongs to no key.
+    pub fn of_one_worker(mut self) -> Self {
+        self.binding.keyed = None;
+        self.with_size(1)
     }
 
     /// Reads a pool. `None` when there is no program to run; that has been noted then.
@@ -142,10 +160,10 @@ impl Pool {
         let around = section.reading().around;
         let program = Program::read(section);
         let defaults = Self::defaults(name, Program::placeholder(), around.root, around.cores);
-        let size =
-            section.key("size", "workers").usually("cores").count(defaults.size, 1..=SIZE_MAX);
+        let (size, scaling) = Scaling::read(section, defaults.size);
         let pool = Self {
             size,
+            scaling,
             sharing: Sharing::read(section),
             env: env(section),
             env_pass: env_pass(section),
@@ -160,11 +178,13 @@ impl Pool {
             strategy: section
                 .key("strategy", "which of the free workers gets the next request")
                 .choice(defaults.strategy),
+            binding: Binding::read(section),
             queue: Queue::read(section, defaults.queue),
             request: Request::read(section, defaults.request, max_body),
             on_disconnect: section
                 .key("on_disconnect", "what becomes of a request whose caller goes away")
                 .choice(defaults.on_disconnect),
+            retire: Retire::read(section),
             stop_grace: section
                 .key("stop_grace", "between asking, SIGTERM and SIGKILL")
                 .duration(defaults.stop_grace, Duration::ZERO..=10 * MINUTE),

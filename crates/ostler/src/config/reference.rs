@@ -46,6 +46,7 @@ fn value(shape: &Shape) -> String {
         Shape::TextTable => "table of texts".to_owned(),
         Shape::Flag => "`true`, `false`".to_owned(),
         Shape::Count(range) => format!("{} to {}", range.start(), range.end()),
+        Shape::Share(range) => format!("{} to {}", range.start(), range.end()),
         Shape::Duration(range) => {
             format!("{} to {}", show_duration(*range.start()), show_duration(*range.end()))
         }

@@ -66,6 +66,10 @@ fn value(shape: &Shape) -> Value {
             json!({ "type": "integer", "minimum": range.start(), "maximum": range.end() }),
             r"^\s*[0-9_]+\s*$",
         ),
+        Shape::Share(range) => or_text(
+            json!({ "type": "number", "minimum": range.start(), "maximum": range.end() }),
+            r"^\s*[0-9._]+\s*$",
+        ),
         Shape::Duration(range) => or_text(
             json!({
                 "type": "number",

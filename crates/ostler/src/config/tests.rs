@@ -1,5 +1,6 @@
 //! Whole files in, whole configurations or exact error texts out.
 
+mod differences;
 mod files;
 mod refusals;
 mod settings;

@@ -1,8 +1,8 @@
 //! Short names for the orders that scenarios expect.
 
 use ostler_core::{
-    Command, Exit, LeaseEnd, LeaseId, LossReason, OrderId, Outcome, ProcessId, Refusal, Reply,
-    RequestId, Started, Status, StopReason, Time, Waiting, WorkerId,
+    Command, Continuity, Exit, LeaseEnd, LeaseId, LossReason, OrderId, Outcome, ProcessId, Refusal,
+    Reply, RequestId, SessionId, Started, Status, StopReason, Time, Waiting, WorkerId,
 };
 
 use super::FAR;
@@ -15,23 +15,33 @@ pub fn assign(request: u64, process: ProcessId) -> Command {
 /// A later assignment, after `tries` executions that may have begun.
 pub fn assign_again(request: u64, attempt: u32, tries: u32, process: ProcessId) -> Command {
     let (request, deadline) = (RequestId(request), FAR);
-    Command::Assign { request, attempt, process, deadline, tries, prefetched: false }
+    let (prefetched, continuity) = (false, None);
+    Command::Assign { request, attempt, process, deadline, tries, prefetched, continuity }
 }
 
 /// A first assignment, behind another request.
 pub fn assign_behind(request: u64, process: ProcessId) -> Command {
     let (request, deadline) = (RequestId(request), FAR);
-    Command::Assign { request, attempt: 1, process, deadline, tries: 0, prefetched: true }
+    let (attempt, tries, prefetched, continuity) = (1, 0, true, None);
+    Command::Assign { request, attempt, process, deadline, tries, prefetched, continuity }
 }
 
 /// The same order for a request with that deadline.
-pub fn due(order: Command, by: Time) -> Command {
-    match order {
-        Command::Assign { request, attempt, process, tries, prefetched, .. } => {
-            Command::Assign { request, attempt, process, deadline: by, tries, prefetched }
-        }
+pub fn due(mut order: Command, by: Time) -> Command {
+    match &mut order {
+        Command::Assign { deadline, .. } => *deadline = by,
         other => panic!("{other:?} has no deadline"),
     }
+    order
+}
+
+/// The same order for a request of a session that finds this.
+pub fn finding(what: Continuity, mut order: Command) -> Command {
+    match &mut order {
+        Command::Assign { continuity, .. } => *continuity = Some(what),
+        other => panic!("{other:?} is not of a session"),
+    }
+    order
 }
 
 /// The worker is to let go of a first attempt.
@@ -79,8 +89,17 @@ pub fn refuse(request: u64, refusal: Refusal) -> Command {
     Command::Refuse { request: RequestId(request), refusal }
 }
 
+/// A process of the first kind that the pool had.
 pub fn spawn(process: ProcessId) -> Command {
-    Command::Spawn { process }
+    spawn_of(1, process)
+}
+
+pub fn spawn_of(edition: u32, process: ProcessId) -> Command {
+    Command::Spawn { process, edition }
+}
+
+pub fn save(session: u64, process: ProcessId) -> Command {
+    Command::SaveSession { process, session: SessionId(session) }
 }
 
 pub fn ask(process: ProcessId) -> Command {

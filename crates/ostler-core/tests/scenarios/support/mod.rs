@@ -3,25 +3,29 @@
 //! After every single event the pool has to agree with itself, and with what it said before.
 
 mod deeds;
+mod orders;
+mod sessions;
 mod witness;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use ostler_core::{
-    Action, Answer, Backoff, Change, Command, Counters, Event, Exit, LeaseId, LeaseSpec, Notice,
-    OrderId, Phase, Pool, ProcessId, Ready, RecordId, Recording, RequestId, RequestSpec, Settings,
-    SpawnFailure, Status, Target, Time, WorkerId, WorkerView,
+    Answer, Backoff, Change, Command, Counters, Event, Exit, LeaseId, LeaseSpec, Notice, Phase,
+    Pool, ProcessId, Ready, RecordId, Recording, RequestId, RequestSpec, Settings, SpawnFailure,
+    Status, Target, Time, WorkerId, WorkerView,
 };
 
 pub use deeds::*;
+pub use sessions::*;
 use witness::Witness;
 
 /// A deadline that no scenario reaches by accident.
 pub const FAR: Time = Time::from_nanos(3_600_000_000_000);
 
 /// A process that can do all that the protocol knows.
-pub const READY: Ready = Ready { capacity: None, heartbeat: true, gives_back: true };
+pub const READY: Ready =
+    Ready { capacity: None, heartbeat: true, gives_back: true, saves_sessions: true };
 
 pub const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
@@ -93,9 +97,9 @@ impl Stage {
         stage
     }
 
-    /// A pool with every worker ready and nothing left to look at.
+    /// A pool with every worker ready that it keeps, and nothing left to look at.
     pub fn ready(settings: Settings) -> Self {
-        let size = settings.size;
+        let size = if settings.keyed.is_some() { 0 } else { settings.min };
         let mut stage = Stage::started(settings);
         for worker in 1..=u64::from(size) {
             stage.become_ready(p(worker, 1));
@@ -108,6 +112,7 @@ impl Stage {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             let what = format!("{event:?}");
+            self.witness.see(&event);
             let mut out = Vec::new();
             self.pool.handle(self.now, event, &mut out);
             if let Err(disagreement) = self.pool.check() {
@@ -157,6 +162,11 @@ impl Stage {
 
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// How often that was told since the last look, without looking away.
+    pub fn told(&self, notice: &Notice) -> usize {
+        self.notices.iter().filter(|told| *told == notice).count()
     }
 
     pub fn forget(&mut self) {
@@ -282,47 +292,6 @@ impl Stage {
 
     pub fn discard(&mut self, id: u64) {
         self.feed(Event::LeaseReleased { lease: LeaseId(id), discard: true });
-    }
-
-    pub fn order(&mut self, action: Action) -> OrderId {
-        self.orders += 1;
-        let order = OrderId(self.orders);
-        self.feed(Event::Ordered { order, action });
-        order
-    }
-
-    pub fn pause(&mut self, worker: u64) -> OrderId {
-        self.order(Action::Pause { worker: WorkerId(worker), freeze: false })
-    }
-
-    pub fn resume(&mut self, worker: u64) -> OrderId {
-        self.order(Action::Resume(WorkerId(worker)))
-    }
-
-    pub fn recycle(&mut self, worker: u64) -> OrderId {
-        self.order(Action::Recycle(WorkerId(worker)))
-    }
-
-    pub fn complete_worker(&mut self, worker: u64) -> OrderId {
-        self.order(Action::Complete(WorkerId(worker)))
-    }
-
-    pub fn terminate(&mut self, worker: u64) -> OrderId {
-        self.order(Action::Terminate(WorkerId(worker)))
-    }
-
-    /// Makes a worker by order and brings it into service.
-    pub fn add_dedicated(&mut self) -> u64 {
-        self.order(Action::Create);
-        let worker = self.pool.workers().last().expect("it was just made").id;
-        self.order(Action::Start(worker));
-        self.become_ready(p(worker.0, 1));
-        self.forget();
-        worker.0
-    }
-
-    pub fn shut_down(&mut self) {
-        self.feed(Event::ShutdownRequested { now: false });
     }
 
     pub fn view(&self, worker: u64) -> WorkerView {

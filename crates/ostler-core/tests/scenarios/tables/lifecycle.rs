@@ -1,8 +1,9 @@
 //! Lifecycle of a pool x event, and what each tells those who come.
 
 use ostler_core::{
-    Action, Answer, Command, Event, Exit, LeaseId, LeaseSpec, Lifecycle, OrderId, ProcessId,
-    RecordId, Recording, Refusal, Reply, RequestId, RequestSpec, Settings, SpawnFailure, WorkerId,
+    Action, Answer, Command, Event, Exit, KeyId, LeaseId, LeaseSpec, Lifecycle, OrderId, ProcessId,
+    RecordId, Recording, Refusal, Reply, RequestId, RequestSpec, SessionId, Settings, SpawnFailure,
+    WorkerId,
 };
 
 use super::{Row, assert_as_drawn, expect, refused_aloud, rows};
@@ -172,6 +173,27 @@ fn table() -> Vec<Row<Event>> {
         RetireAsked {
             "" |s| Event::RetireAsked { process: subject(s) } => ". .   . .   . .   . .   .",
         }
+        MemoryMeasured {
+            "" |s| Event::MemoryMeasured { process: subject(s), bytes: 1_000 }
+                                                              => ". .   . .   . .   . .   .",
+        }
+        PressureChanged {
+            "" |_| Event::PressureChanged { high: true }      => ". .   . .   . .   . .   .",
+        }
+        SessionSaved {
+            "" |s| Event::SessionSaved {
+                process: subject(s),
+                session: SessionId(1),
+                saved: true,
+            }                                                 => ". .   . .   . .   . .   .",
+        }
+        SessionEnded {
+            "" |_| Event::SessionEnded { session: SessionId(1) }
+                                                              => ". .   . .   . .   . .   .",
+        }
+        KeyEnded {
+            "" |_| Event::KeyEnded { key: KeyId(1) }          => ". .   . .   . .   . .   .",
+        }
         ProcessTainted {
             "" |s| Event::ProcessTainted { process: subject(s) }
                                                               => ". .   . .   . .   . .   .",
@@ -220,6 +242,26 @@ fn table() -> Vec<Row<Event>> {
                                                               => ". .   . .   . .   . .   .",
             "recycle" |s| ordered(Action::Recycle(subject(s).worker))
                                                               => ". .   . .   . .   . .   .",
+            "recycle all" |_| ordered(Action::RecyclePool)    => ". .   . .   . .   . .   .",
+            "pause all" |_| ordered(Action::PausePool)        => ". .   . .   . .   . .   .",
+            "resume all" |_| ordered(Action::ResumePool)      => ". .   . .   . .   . .   .",
+            "drain" |_| ordered(Action::DrainPool)            => ". d   d d   d d   . .   .",
+            "scale up" |_| ordered(Action::Scale { min: 2, max: 2 })
+                                                              => ". .   . .   . .   . .   .",
+            "scale to none" |_| ordered(Action::Scale { min: 0, max: 1 })
+                                                              => ". .   . .   . .   . .   .",
+            "bind" |s| ordered(Action::Bind {
+                session: SessionId(1),
+                worker: subject(s).worker,
+            })                                                => ". .   . .   . .   . .   .",
+            "unbind" |_| ordered(Action::Unbind(SessionId(1)))
+                                                              => ". .   . .   . .   . .   .",
+        }
+        ReloadOrdered {
+            "" |_| Event::ReloadOrdered {
+                order: OrderId(99),
+                settings: Box::new(calm(1)),
+            }                                                 => ". .   . .   . .   . .   .",
         }
         Recorded {
             "" |s| Event::Recorded {
@@ -293,6 +335,13 @@ fn once_the_end_has_begun_every_order_is_turned_away() {
             Action::Complete(worker),
             Action::Terminate(worker),
             Action::Recycle(worker),
+            Action::RecyclePool,
+            Action::PausePool,
+            Action::ResumePool,
+            Action::DrainPool,
+            Action::Scale { min: 1, max: 2 },
+            Action::Bind { session: SessionId(1), worker },
+            Action::Unbind(SessionId(1)),
         ] {
             let mut stage = column.stage();
             let order = stage.order(action);

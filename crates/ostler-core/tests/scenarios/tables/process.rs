@@ -1,8 +1,8 @@
 //! Phase of a process x event.
 
 use ostler_core::{
-    Action, Answer, Event, Exit, LeaseId, LeaseSpec, OrderId, Phase, RecordId, Recording,
-    RequestId, RequestSpec, Settings, SpawnFailure, WorkerId,
+    Action, Answer, Event, Exit, KeyId, LeaseId, LeaseSpec, OrderId, Phase, RecordId, Recording,
+    RequestId, RequestSpec, SessionId, Settings, SpawnFailure, WorkerId,
 };
 
 use super::{Before, Row, assert_as_drawn, expect, refused_aloud, rows};
@@ -57,7 +57,15 @@ impl Column {
     fn stage(self) -> Stage {
         let defaults = Settings::of_size(1);
         let (heartbeat, checkup) = (defaults.heartbeat, defaults.checkup);
-        let mut stage = Stage::started(Settings { prefetch: 0, heartbeat, checkup, ..calm(1) });
+        let (max_memory, max_memory_hard) = (Some(2_000), Some(3_000));
+        let mut stage = Stage::started(Settings {
+            prefetch: 0,
+            heartbeat,
+            checkup,
+            max_memory,
+            max_memory_hard,
+            ..calm(1)
+        });
         if self != Column::Starting {
             stage.become_ready(p(1, 1));
         }
@@ -97,6 +105,10 @@ const SUBJECT: ostler_core::ProcessId =
 fn answered(attempt: u32, answer: Answer) -> Event {
     let (process, request) = (SUBJECT, RequestId(1));
     Event::Answered { process, request, attempt, answer, streamed: false }
+}
+
+fn measured(bytes: u64) -> Event {
+    Event::MemoryMeasured { process: SUBJECT, bytes }
 }
 
 fn exited(exit: Exit) -> Event {
@@ -190,6 +202,28 @@ fn table() -> Vec<Row<Event>> {
         RetireAsked {
             "" |_| Event::RetireAsked { process: SUBJECT }    => "- .  .  .  .  .  .  .  .  -",
         }
+        MemoryMeasured {
+            "little" |_| measured(1_000)                      => ". .  .  .  .  .  .  .  .  -",
+            "beyond the soft limit" |_| measured(2_000)       => ". .  .  .  .  .  .  .  .  -",
+            "beyond the hard limit" |_| measured(3_000)       => ". x  x  x  x  .  .  .  .  -",
+        }
+        PressureChanged {
+            "" |_| Event::PressureChanged { high: true }      => ". .  .  .  .  .  .  .  .  .",
+        }
+        SessionSaved {
+            "unasked" |_| Event::SessionSaved {
+                process: SUBJECT,
+                session: SessionId(1),
+                saved: true,
+            }                                                 => "- -  -  -  -  -  -  -  -  -",
+        }
+        SessionEnded {
+            "" |_| Event::SessionEnded { session: SessionId(1) }
+                                                              => ". .  .  .  .  .  .  .  .  .",
+        }
+        KeyEnded {
+            "" |_| Event::KeyEnded { key: KeyId(1) }          => ". .  .  .  .  .  .  .  .  .",
+        }
         ProcessTainted {
             "" |_| Event::ProcessTainted { process: SUBJECT } => "x x  x  x  x  .  .  .  .  -",
         }
@@ -236,6 +270,22 @@ fn table() -> Vec<Row<Event>> {
             "complete" |_| ordered(Action::Complete(W))       => "x x  .  x  x  .  .  .  .  .",
             "terminate" |_| ordered(Action::Terminate(W))     => "x x  x  x  x  .  .  .  .  .",
             "recycle" |_| ordered(Action::Recycle(W))         => ". .  .  .  .  .  .  .  .  .",
+            "recycle all" |_| ordered(Action::RecyclePool)    => ". .  .  .  .  .  .  .  .  .",
+            "pause all" |_| ordered(Action::PausePool)        => ". .  .  .  .  .  .  .  .  .",
+            "resume all" |_| ordered(Action::ResumePool)      => ". .  .  .  .  .  .  .  .  .",
+            "drain" |_| ordered(Action::DrainPool)            => ". .  .  .  .  .  .  .  .  .",
+            "scale up" |_| ordered(Action::Scale { min: 2, max: 2 })
+                                                              => ". .  .  .  .  .  .  .  .  .",
+            "bind" |_| ordered(Action::Bind { session: SessionId(1), worker: W })
+                                                              => ". .  .  .  .  .  .  .  .  .",
+            "unbind" |_| ordered(Action::Unbind(SessionId(1)))
+                                                              => ". .  .  .  .  .  .  .  .  .",
+        }
+        ReloadOrdered {
+            "" |_| Event::ReloadOrdered {
+                order: OrderId(99),
+                settings: Box::new(calm(1)),
+            }                                                 => ". .  .  .  .  .  .  .  .  .",
         }
         Recorded {
             "again" |_| Event::Recorded {
@@ -291,6 +341,8 @@ fn about(event: &Event) -> Option<ostler_core::ProcessId> {
         | Event::HealthReported { process, .. }
         | Event::ProcessHeard { process }
         | Event::RetireAsked { process }
+        | Event::MemoryMeasured { process, .. }
+        | Event::SessionSaved { process, .. }
         | Event::ProcessTainted { process }
         | Event::StreamClosed { process }
         | Event::ProtocolViolated { process }
@@ -301,10 +353,14 @@ fn about(event: &Event) -> Option<ostler_core::ProcessId> {
         | Event::ShutdownRequested { .. }
         | Event::RequestArrived { .. }
         | Event::CancelRequested { .. }
+        | Event::PressureChanged { .. }
+        | Event::SessionEnded { .. }
+        | Event::KeyEnded { .. }
         | Event::LeaseRequested { .. }
         | Event::LeaseRenewed { .. }
         | Event::LeaseReleased { .. }
         | Event::Ordered { .. }
+        | Event::ReloadOrdered { .. }
         | Event::Recorded { .. } => None,
     }
 }

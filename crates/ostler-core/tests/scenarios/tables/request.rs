@@ -1,8 +1,8 @@
 //! State of a request x event.
 
 use ostler_core::{
-    Action, Answer, Command, Event, Exit, LeaseId, LeaseSpec, OrderId, Outcome, ProcessId,
-    RecordId, Recording, RequestId, RequestSpec, Settings, SpawnFailure, WorkerId,
+    Action, Answer, Command, Event, Exit, KeyId, LeaseId, LeaseSpec, OrderId, Outcome, ProcessId,
+    RecordId, Recording, RequestId, RequestSpec, SessionId, Settings, SpawnFailure, WorkerId,
 };
 
 use super::{Before, Row, assert_as_drawn, expect, refused_aloud, rows};
@@ -195,6 +195,27 @@ fn table() -> Vec<Row<Event>> {
         RetireAsked {
             "" |_| Event::RetireAsked { process: PROCESS }    => ". . . w . . .",
         }
+        MemoryMeasured {
+            "" |_| Event::MemoryMeasured { process: PROCESS, bytes: 1_000 }
+                                                              => ". . . . . . .",
+        }
+        PressureChanged {
+            "" |_| Event::PressureChanged { high: true }      => ". . . . . . .",
+        }
+        SessionSaved {
+            "unasked" |_| Event::SessionSaved {
+                process: PROCESS,
+                session: SessionId(1),
+                saved: true,
+            }                                                 => "- - - - - - -",
+        }
+        SessionEnded {
+            "of others" |_| Event::SessionEnded { session: SessionId(1) }
+                                                              => ". . . . . . .",
+        }
+        KeyEnded {
+            "of others" |_| Event::KeyEnded { key: KeyId(1) } => ". . . . . . .",
+        }
         ProcessTainted {
             "" |_| Event::ProcessTainted { process: PROCESS } => ". . . w . . .",
         }
@@ -242,6 +263,22 @@ fn table() -> Vec<Row<Event>> {
             "complete" |_| ordered(Action::Complete(W))       => ". . . w . . .",
             "terminate" |_| ordered(Action::Terminate(W))     => ". . . . . . .",
             "recycle" |_| ordered(Action::Recycle(W))         => ". . . . . . .",
+            "recycle all" |_| ordered(Action::RecyclePool)    => ". . . . . . .",
+            "pause all" |_| ordered(Action::PausePool)        => ". . . w . . .",
+            "resume all" |_| ordered(Action::ResumePool)      => ". . . . . . .",
+            "drain" |_| ordered(Action::DrainPool)            => ". . . . . . .",
+            "scale up" |_| ordered(Action::Scale { min: 2, max: 2 })
+                                                              => ". . . . . . .",
+            "bind" |_| ordered(Action::Bind { session: SessionId(1), worker: W })
+                                                              => ". . . . . . .",
+            "unbind" |_| ordered(Action::Unbind(SessionId(1)))
+                                                              => ". . . . . . .",
+        }
+        ReloadOrdered {
+            "" |_| Event::ReloadOrdered {
+                order: OrderId(99),
+                settings: Box::new(calm(1)),
+            }                                                 => ". . . . . . .",
         }
         Recorded {
             "again" |_| Event::Recorded {

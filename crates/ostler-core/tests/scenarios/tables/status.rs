@@ -1,7 +1,8 @@
 //! Status of a worker x what may be ordered.
 
 use ostler_core::{
-    Action, Command, Event, Exit, OrderId, Recording, Reply, Settings, Status, Trigger, WorkerId,
+    Action, Change, Command, Event, Exit, OrderId, RecordId, Recording, Reply, SessionId, Settings,
+    Status, Trigger, WorkerId,
 };
 
 use super::{Row, rows};
@@ -19,8 +20,10 @@ const STATUSES: [Status; 6] = [
 /// The worker in question: made by order, beside the pool's own.
 const SUBJECT: WorkerId = WorkerId(2);
 
+const SESSION: SessionId = SessionId(1);
+
 /// Cells: the status after (`I`dle, `R`unning, `P`aused, `C`ompleted, `F`ailed, `T`erminated), `+`
-/// for another worker made, `-` for refused.
+/// for another worker made, `=` for what is no concern of its status, `-` for refused.
 #[rustfmt::skip]
 fn table() -> Vec<Row<Action>> {
     rows! { Action;
@@ -38,6 +41,19 @@ fn table() -> Vec<Row<Action>> {
         Complete  { "" |_| Action::Complete(SUBJECT)           => "- C - - - -" }
         Terminate { "" |_| Action::Terminate(SUBJECT)          => "T T T T T -" }
         Recycle   { "" |_| Action::Recycle(SUBJECT)            => "- R - - - -" }
+        RecyclePool { "" |_| Action::RecyclePool               => "= = = = = =" }
+        PausePool   { "" |_| Action::PausePool                 => "= = = = = =" }
+        ResumePool  { "" |_| Action::ResumePool                => "= = = = = =" }
+        DrainPool   { "" |_| Action::DrainPool                 => "= = = = = =" }
+        Scale {
+            "up" |_| Action::Scale { min: 2, max: 3 }          => "= = = = = =",
+            "to none" |_| Action::Scale { min: 0, max: 1 }     => "= = = = = =",
+        }
+        Bind {
+            "" |_| Action::Bind { session: SESSION, worker: SUBJECT }
+                                                               => "= = = = = =",
+        }
+        Unbind { "" |_| Action::Unbind(SESSION)                => "= = = = = =" }
     }
 }
 
@@ -89,6 +105,7 @@ fn every_order_in_every_status_does_what_the_table_says() {
             let action = row.happening(&mut stage);
             match cell {
                 '+' => assert_another(stage, action, &row.name()),
+                '=' => assert_no_concern(stage, action, &row.name()),
                 '-' => assert_refused(stage, action, &row.name()),
                 letter => assert_obeyed(stage, action, named(letter), &row.name()),
             }
@@ -101,6 +118,24 @@ fn assert_another(mut stage: Stage, action: Action, name: &str) {
     let order = stage.order(action);
     assert_eq!(stage.take(), [done(order, 3, Status::Idle)], "{name}");
     assert_eq!(stage.view(2), before, "{name}");
+}
+
+fn assert_no_concern(mut stage: Stage, action: Action, name: &str) {
+    let from = stage.status(2);
+    let order = stage.order(action);
+    let expected = match action {
+        Action::Bind { .. } if from.terminal() => Reply::NoSuchWorker,
+        Action::Bind { .. } => Reply::NotServing,
+        Action::RecyclePool if from == Status::Running => {
+            Reply::Recycling { workers: vec![WorkerId(1), SUBJECT] }
+        }
+        Action::RecyclePool => Reply::Recycling { workers: vec![WorkerId(1)] },
+        _ => Reply::PoolDone,
+    };
+    assert_eq!(reply_to(order, &stage.take()), Some(expected), "{name} in {from:?}");
+    assert_eq!(stage.status(2), from, "{name} in {from:?}");
+    let of_it = |(record, _): &(RecordId, Change)| record.worker == SUBJECT;
+    assert!(!stage.records().iter().any(of_it), "{name} in {from:?}");
 }
 
 fn assert_obeyed(mut stage: Stage, action: Action, to: Status, name: &str) {
@@ -139,6 +174,7 @@ fn wanted(action: Action) -> Status {
         Action::Pause { .. } => Status::Paused,
         Action::Complete(_) | Action::Recycle(_) => Status::Completed,
         Action::Terminate(_) => Status::Terminated,
+        other => unreachable!("{other:?} is not about a status"),
     }
 }
 
@@ -168,12 +204,30 @@ fn an_unknown_worker_is_said_to_be_unknown() {
     for row in table() {
         let mut stage = Stage::ready(calm(1));
         let action = row.happening(&mut stage);
-        let order = stage.order(action);
-        let expected = match action {
-            Action::Create => done(order, 2, Status::Idle),
-            _ => reply(order, Reply::NoSuchWorker),
-        };
-        assert_eq!(stage.take(), [expected], "{}", row.name());
+        if names_it(action) {
+            let order = stage.order(action);
+            assert_eq!(stage.take(), [reply(order, Reply::NoSuchWorker)], "{}", row.name());
+        }
+    }
+}
+
+/// Whether an order is about the subject and no other.
+fn names_it(action: Action) -> bool {
+    match action {
+        Action::Start(worker)
+        | Action::Pause { worker, .. }
+        | Action::Resume(worker)
+        | Action::Complete(worker)
+        | Action::Terminate(worker)
+        | Action::Recycle(worker)
+        | Action::Bind { worker, .. } => worker == SUBJECT,
+        Action::Create
+        | Action::RecyclePool
+        | Action::PausePool
+        | Action::ResumePool
+        | Action::DrainPool
+        | Action::Scale { .. }
+        | Action::Unbind(_) => false,
     }
 }
 
@@ -204,12 +258,14 @@ fn while_any_change_is_being_stored_every_order_waits_its_turn() {
             let before = stage.view(2);
             let order = stage.order(action);
             let what = format!("{} during {change:?}", row.name());
-            if action == Action::Create {
-                assert_eq!(stage.records().len(), 1, "{what}: another worker is another matter");
-                continue;
+            match row.cells(&STATUSES)[0].1 {
+                '+' => assert_eq!(stage.records().len(), 1, "{what}: that is another matter"),
+                '=' => assert_eq!(stage.status(2), before.status, "{what}"),
+                _ => {
+                    assert_eq!(stage.take(), [reply(order, Reply::InTransition)], "{what}");
+                    assert_eq!((stage.records(), stage.view(2)), (vec![], before), "{what}");
+                }
             }
-            assert_eq!(stage.take(), [reply(order, Reply::InTransition)], "{what}");
-            assert_eq!((stage.records(), stage.view(2)), (vec![], before), "{what}");
         }
     }
 }
@@ -251,7 +307,7 @@ fn an_order_that_the_store_refuses_leaves_the_status_as_it_was() {
             let mut stage = worker_in(from);
             let action = row.happening(&mut stage);
             // Recycling a worker of one's own stores nothing.
-            if matches!(cell, '-' | '+') || matches!(action, Action::Recycle(_)) {
+            if matches!(cell, '-' | '+' | '=') || matches!(action, Action::Recycle(_)) {
                 continue;
             }
             stage.store = Store::Answers(Recording::Refused);

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -171,8 +172,11 @@ pub(in super::super) fn serve(args: BenchServerArgs) -> Result<Exit, Failure> {
         listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         size: args.size,
         wait: true,
+        watch: false,
     };
     let mut config = serving::resolve(&arguments, &current_dir()?)?;
+    // A store of its own too: the configured one may belong to a server that runs.
+    config.store.path = args.socket.with_file_name("ostler.db");
     config.server.socket = args.socket;
     config.server.drain_timeout = DRAIN;
     if let Some(max) = args.queue_max {
@@ -186,5 +190,7 @@ pub(in super::super) fn serve(args: BenchServerArgs) -> Result<Exit, Failure> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         let _ = kill_process(getpid(), Signal::TERM);
     });
-    serving::serve(config, arguments.wait)
+    let manner = serving::Manner { wait: arguments.wait, watch: false };
+    let fixed: crate::reload::Source = Arc::new(|| Err("it cannot be reloaded".to_owned()));
+    serving::serve(config, fixed, manner)
 }

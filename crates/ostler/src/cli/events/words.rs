@@ -7,11 +7,12 @@ use serde_json::Value;
 use super::super::cells::span;
 use super::Event;
 
-/// Whom it is about: a process, a request or a pool.
+/// Whom it is about: a process, a worker, a pool, or all of them.
 pub(super) fn subject(event: &Event) -> String {
     match (&event.worker, event.generation) {
         (Some(worker), Some(generation)) => format!("{worker}#{generation}"),
         (Some(worker), None) => worker.clone(),
+        (None, _) if event.pool.is_empty() => "ostler".to_owned(),
         (None, _) => event.pool.clone(),
     }
 }
@@ -35,18 +36,29 @@ pub(super) fn account(event: &Event) -> String {
         "worker.restart_delayed" => {
             format!("its next process waits {}", detail_span(event, "delay_seconds"))
         }
+        "worker.retiring" => format!("is to go: {}", plain(reason(event))),
         "pool.ready" => "the first worker is ready".to_owned(),
         "pool.all_ready" => "all workers are ready".to_owned(),
         "pool.failed" => format!("failed: {}", plain(reason(event))),
         "pool.recovered" => "well again, it refills".to_owned(),
         "pool.draining" => format!("takes no new requests: {}", plain(reason(event))),
         "pool.stopped" => "stopped, no process is left".to_owned(),
+        "pool.paused" => "paused: its workers get nothing new".to_owned(),
+        "pool.resumed" => "resumed".to_owned(),
+        "pool.drained" => "drained: nothing waits or runs".to_owned(),
+        "pool.scaled" => scaled(event),
+        "pool.growth_held" => format!("does not grow: {}", plain(reason(event))),
+        "pool.reloading" => "tries one worker of a new kind".to_owned(),
+        "pool.reloaded" => "the new kind is well; the other workers are replaced".to_owned(),
+        "pool.reload_failed" => "the new kind did not become ready; all is as it was".to_owned(),
+        "pool.alarm" => format!("found and mended what should not be: {}", found(event)),
         "request.completed" => format!("{} answered{}", call(event), lasting(event, " after ")),
         "request.failed" => format!("{} failed: {}", call(event), plain(reason(event))),
         "request.cancelled" => format!("{} cancelled: {}", call(event), by_whom(event)),
         "request.rejected" => format!("{} refused: {}", call(event), plain(reason(event))),
         "request.retried" => format!("{} is tried again: {}", call(event), plain(reason(event))),
         "request.progress" => format!("{} says: {}", call(event), progress(event)),
+        kind if kind.starts_with("session.") => session(event),
         _ => unknown(event),
     };
     match (&event.request_id, event.kind.starts_with("request.")) {
@@ -128,6 +140,44 @@ fn by_whom(event: &Event) -> &str {
     }
 }
 
+fn scaled(event: &Event) -> String {
+    let workers =
+        |key: &str| event.detail.get(key).map_or_else(|| "?".to_owned(), Value::to_string);
+    format!(
+        "{}: {} → {} workers",
+        plain(reason(event)),
+        workers("from_workers"),
+        workers("to_workers")
+    )
+}
+
+fn found(event: &Event) -> &str {
+    event.detail.get("found").and_then(Value::as_str).unwrap_or("it is not said what")
+}
+
+fn session(event: &Event) -> String {
+    let id = event.detail.get("session").and_then(Value::as_str).unwrap_or("?");
+    let what = match event.kind.as_str() {
+        "session.created" => "begins",
+        "session.deleted" => "is deleted",
+        "session.expired" => "has expired",
+        "session.bound" => "is bound to this process",
+        "session.rebound" => return format!("session {id} is here now: {}", plain(reason(event))),
+        "session.saved" => "is saved: its process leaves",
+        "session.released" => "is let go: its process leaves",
+        "session.lost" => "has lost its process, and what that kept",
+        "session.unbound" => "is bound no more",
+        "session.quota" => return quota(event),
+        _ => return unknown(event),
+    };
+    format!("session {id} {what}")
+}
+
+fn quota(event: &Event) -> String {
+    let figure = |key: &str| event.detail.get(key).map_or_else(|| "?".to_owned(), Value::to_string);
+    format!("{} of {} sessions are there", figure("current"), figure("max"))
+}
+
 fn progress(event: &Event) -> String {
     event.detail.get("progress").map_or_else(|| "nothing".to_owned(), Value::to_string)
 }
@@ -180,6 +230,33 @@ mod tests {
             "detail": {"planned": true, "requests": 5},
         }));
         assert_eq!(account(&gone), "gone as planned: shutdown, lived 12.0 s, 5 requests ended");
+    }
+
+    #[test]
+    fn sessions_and_scaling_are_told_with_their_figures() {
+        for (value, who, told) in [
+            (
+                json!({ "kind": "session.bound", "pool": "py", "worker": "py-1", "generation": 2,
+                        "detail": { "session": "ann" } }),
+                "py-1#2",
+                "session ann is bound to this process",
+            ),
+            (
+                json!({ "kind": "session.quota", "reason": "near_limit",
+                        "detail": { "current": 8, "max": 10 } }),
+                "ostler",
+                "8 of 10 sessions are there",
+            ),
+            (
+                json!({ "kind": "pool.scaled", "pool": "py", "reason": "grown",
+                        "detail": { "from_workers": 1, "to_workers": 3 } }),
+                "py",
+                "grown: 1 → 3 workers",
+            ),
+        ] {
+            let event = event(value);
+            assert_eq!((subject(&event).as_str(), account(&event).as_str()), (who, told));
+        }
     }
 
     #[test]

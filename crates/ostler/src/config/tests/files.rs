@@ -55,7 +55,9 @@ impl Dice {
 fn no_input_makes_the_reader_panic() {
     let valid_text = "version = 1\n[server]\nlisten = \"127.0.0.1:1\"\n[pools.py]\npython = \"ü${PORT:-x}\"\n\
         size = 0x10\nenv = { A = \"b\" }\nqueue_timeout = 1e3\ncommand = [\"a\", 'b']\nmax_body = \"1.5MiB\"\n\
-        profile = \"async\"\ncheck = { enabled = \"${X:-true}\" }\n[pools.py.heartbeat]\nmisses = 2\n";
+        profile = \"async\"\ncheck = { enabled = \"${X:-true}\" }\nttl = 5\nttl_jitter = 1e-1\n\
+        key = \"session\"\nmax_memory = \"1GiB\"\n[pools.py.heartbeat]\nmisses = 2\n\
+        [sessions]\nmemory_max = \"1GiB\"\n[store]\npath = \"x\"\n";
     let words = [
         "[pools.",
         "]",

@@ -92,7 +92,7 @@ ostler.toml:12:2: unknown key `extra` in the top level
    |
 12 | [extra]
    |  ^^^^^
-   = known keys: version, server, store, pools
+   = known keys: version, server, store, sessions, pools
 
 ostler.toml: 10 problems"
     );
@@ -192,6 +192,28 @@ fn settings_that_contradict_each_other_are_refused() {
         ),
         ("hang_timeout = 9", "`hang_timeout` is shorter than the first miss of a heartbeat"),
         ("backoff_min = \"1m\"\nbackoff_max = 59", "`backoff_max` is less than `backoff_min`"),
+        ("size = 2\nmax = 4", "`size` has no place beside `min` and `max`"),
+        ("size = 2\nmin = 2", "`size` has no place beside `min` and `max`"),
+        ("min = 3\nmax = 2", "`max` is less than `min`"),
+        (
+            "key = \"session\"\nmin = 1",
+            "`min` must be 0 in a pool with `key`: its workers are made for their keys",
+        ),
+        ("evict = \"oldest\"", "`evict` has no meaning without `key`"),
+        ("evict_min_age = 1", "`evict_min_age` has no meaning without `key`"),
+        ("ttl_jitter = 0.2", "`ttl_jitter` has no meaning without `ttl`"),
+        (
+            "max_memory = \"2GiB\"\nmax_memory_hard = \"1GiB\"",
+            "`max_memory_hard` is less than `max_memory`",
+        ),
+        (
+            "[sessions]\nmetadata_max = \"2MiB\"\nmemory_max = \"1MiB\"",
+            "`metadata_max` allows one session more than `memory_max` allows all of them",
+        ),
+        (
+            "[sessions]\nprogram_bytes_max = \"1GiB\"",
+            "`program_bytes_max` allows one session more than `memory_max` allows all of them",
+        ),
     ] {
         assert_eq!(messages(&pool_file(settings)), [message], "{settings}");
     }
@@ -204,6 +226,36 @@ fn each_bound_is_checked() {
         ("size = -1", "`size` must be between 1 and 1000"),
         ("size = 2.5", "`size` must be a whole number, not a float"),
         ("size = \"many\"", "`size` must be between 1 and 1000"),
+        ("min = 1001", "`min` must be between 0 and 1000"),
+        ("max = 0", "`max` must be between 1 and 1000"),
+        ("idle_ttl = \"31d\"", "`idle_ttl` must be between 0s and 720h"),
+        ("scale_up_after = 61", "`scale_up_after` must be between 0s and 1m"),
+        ("ttl = 0", "`ttl` must be between 100ms and 720h"),
+        ("ttl = 9\nttl_jitter = 0.6", "`ttl_jitter` must be between 0 and 0.5"),
+        ("ttl = 9\nttl_jitter = nan", "`ttl_jitter` must be between 0 and 0.5"),
+        ("ttl = 9\nttl_jitter = \"x\"", "`ttl_jitter` must be between 0 and 0.5"),
+        ("ttl = 9\nttl_jitter = []", "`ttl_jitter` must be a number such as 0.1, not an array"),
+        ("max_requests = 0", "`max_requests` must be between 1 and 1000000000"),
+        ("max_memory = 5", "`max_memory` must be between 1 MiB and 1024 GiB"),
+        ("max_memory_hard = \"2 dogs\"", "`max_memory_hard`: unknown unit `dogs`"),
+        ("retire_max = 0", "`retire_max` must be between 1 and 1000"),
+        ("save_timeout = 0", "`save_timeout` must be between 10ms and 10m"),
+        ("affinity = \"strict\"", "unknown value `strict` for `affinity`"),
+        ("affinity_ttl = 0", "`affinity_ttl` must be between 100ms and 24h"),
+        ("key = \"tenant\"", "unknown value `tenant` for `key`"),
+        ("key = 5", "`key` must be a string, not an integer"),
+        ("key = \"session\"\nevict = \"mru\"", "unknown value `mru` for `evict`"),
+        ("key = \"session\"\nevict_min_age = -1", "`evict_min_age` must be between 0s and 24h"),
+        ("[sessions]\nmax = 0", "`max` must be between 1 and 10000000"),
+        ("[sessions]\nttl = 0", "`ttl` must be between 100ms and 8760h"),
+        ("[sessions]\nauto_create = 1", "`auto_create` must be true or false, not an integer"),
+        ("[sessions]\nmetadata_max = 1", "`metadata_max` must be between 1 KiB and 64 MiB"),
+        ("[sessions]\nprograms_max = 10001", "`programs_max` must be between 0 and 10000"),
+        ("[sessions]\nmemory_max = 1", "`memory_max` must be between 1 MiB and 1024 GiB"),
+        ("[sessions]\nsweep = 0", "`sweep` must be between 100ms and 24h"),
+        ("[store]\npath = \"\"", "`` cannot be the name of a file"),
+        ("[store]\npath = \"data/\"", "`data/` cannot be the name of a file"),
+        ("[store]\npath = 1", "`path` must be a string, not an integer"),
         ("queue_max = 1000001", "`queue_max` must be between 0 and 1000000"),
         ("queue_timeout = 0", "`queue_timeout` must be between 1ms and 24h"),
         ("start_timeout = \"1d\"", "`start_timeout` must be between 100ms and 1h"),
@@ -273,13 +325,14 @@ fn a_program_must_be_one_that_can_be_run() {
 
 #[test]
 fn settings_that_nothing_obeys_are_refused() {
-    for setting in ["min = 1", "max_sessions = 5", "idle_ttl = 5", "ttl = 5"] {
+    for setting in ["max_sessions = 5", "workspace = 5", "dedicated_max = 5"] {
         let key = setting.split(' ').next().expect("a key");
         let message = format!("unknown key `{key}` in [pools.py]");
         assert_eq!(messages(&pool_file(setting)), [message], "{setting}");
     }
-    let store = format!("{}[store]\npath = \"x.db\"\n", pool_file(""));
-    assert_eq!(messages(&store), ["unknown key `path` in [store]"]);
+    let store = format!("{}[store]\nurl = \"x\"\n[sessions]\nquota = 1\n", pool_file(""));
+    let unknown = ["unknown key `url` in [store]", "unknown key `quota` in [sessions]"];
+    assert_eq!(messages(&store), unknown);
 }
 
 #[test]

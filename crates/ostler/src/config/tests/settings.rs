@@ -56,6 +56,93 @@ fn a_pool_of_one_request_at_a_time_is_the_default() {
 }
 
 #[test]
+fn nothing_retires_or_scales_unless_it_is_asked_to() {
+    let pool = &valid(&pool_file("")).pools[0];
+    let scaling = Scaling {
+        min: 4,
+        idle_ttl: Some(Duration::from_secs(300)),
+        up_after: Duration::from_millis(50),
+    };
+    assert_eq!((pool.size, pool.scaling), (4, scaling));
+    let retire = Retire {
+        ttl: None,
+        ttl_jitter: 0.1,
+        max_requests: None,
+        max_memory: None,
+        max_memory_hard: None,
+        max_at_once: 1,
+        save_timeout: Duration::from_secs(5),
+    };
+    assert_eq!(pool.retire, retire);
+    let affinity_ttl = Duration::from_secs(300);
+    let binding = Binding { affinity: Affinity::Hint, affinity_ttl, keyed: None };
+    assert_eq!(pool.binding, binding);
+}
+
+#[test]
+fn size_and_bounds_say_how_many_workers_there_are() {
+    // A machine with 4 cores.
+    for (settings, min, max) in [
+        ("", 4, 4),
+        ("size = 6", 6, 6),
+        ("min = 2\nmax = 8", 2, 8),
+        ("min = 0\nmax = 8", 0, 8),
+        ("max = 8", 1, 8),
+        ("max = 1", 1, 1),
+        ("min = 2", 2, 4),
+        ("min = 9", 9, 9),
+        ("key = \"session\"", 0, 4),
+        ("key = \"session\"\nsize = 6", 0, 6),
+        ("key = \"workspace\"\nmin = 0\nmax = 9", 0, 9),
+    ] {
+        let pool = &valid(&pool_file(settings)).pools[0];
+        assert_eq!((pool.scaling.min, pool.size), (min, max), "{settings}");
+    }
+    let restart_max = valid(&pool_file("min = 2\nmax = 8")).pools[0].restart.max;
+    assert_eq!(restart_max, 16, "all of them may die twice");
+}
+
+#[test]
+fn idle_workers_stay_for_ever_where_it_is_said() {
+    let pool = &valid(&pool_file("min = 0\nidle_ttl = 0")).pools[0];
+    assert_eq!(pool.scaling.idle_ttl, None);
+}
+
+#[test]
+fn a_session_that_has_its_own_worker_waits_for_it() {
+    for (settings, affinity) in [
+        ("key = \"session\"", Affinity::StrictQueue),
+        ("key = \"session\"\naffinity = \"strict_fail_fast\"", Affinity::StrictFailFast),
+        ("key = \"workspace\"", Affinity::Hint),
+        ("affinity = \"strict_queue\"", Affinity::StrictQueue),
+    ] {
+        let pool = &valid(&pool_file(settings)).pools[0];
+        assert_eq!(pool.binding.affinity, affinity, "{settings}");
+    }
+    let by = |settings: &str| valid(&pool_file(settings)).pools[0].binding.keyed;
+    let (evict, evict_min_age) = (Evict::Lru, Duration::ZERO);
+    let keyed = Some(Keyed { by: KeyedBy::Session, evict, evict_min_age });
+    assert_eq!(by("key = \"session\""), keyed);
+}
+
+#[test]
+fn sessions_and_the_store_have_finite_defaults_under_the_root() {
+    let config = valid(&pool_file(""));
+    let sessions = Sessions {
+        max: 10_000,
+        ttl: Duration::from_secs(3_600),
+        auto_create: true,
+        metadata_max: 64 << 10,
+        programs_max: 64,
+        program_bytes_max: 1 << 20,
+        memory_max: 256 << 20,
+        sweep: Duration::from_secs(60),
+    };
+    assert_eq!(config.sessions, sessions);
+    assert_eq!(config.store.path, Path::new("/srv/.ostler/ostler.db"));
+}
+
+#[test]
 fn health_is_watched_by_default() {
     let pool = &valid(&pool_file("")).pools[0];
     let heartbeat = Heartbeat {
@@ -104,6 +191,8 @@ fn every_default_that_is_published_is_the_one_that_holds() {
     let pool = &schema["properties"]["pools"]["additionalProperties"]["properties"];
     let tables = [
         ("[server]\n", &schema["properties"]["server"]["properties"]),
+        ("[store]\n", &schema["properties"]["store"]["properties"]),
+        ("[sessions]\n", &schema["properties"]["sessions"]["properties"]),
         ("", pool),
         ("[pools.py.heartbeat]\n", &pool["heartbeat"]["properties"]),
         ("[pools.py.check]\n", &pool["check"]["properties"]),
@@ -112,18 +201,24 @@ fn every_default_that_is_published_is_the_one_that_holds() {
     for (title, properties) in tables {
         for (key, property) in properties.as_object().expect("keys") {
             let Some(default) = property.get("default") else { continue };
-            // These two have a default under their own profile only.
-            let profile = match key.as_str() {
-                "threads" | "thread_safety_checks" => "profile = \"thread\"",
-                "concurrency" => "profile = \"async\"",
+            // These have a default beside the setting that gives them a meaning.
+            let beside = match (title, key.as_str()) {
+                ("", "threads" | "thread_safety_checks") => "profile = \"thread\"",
+                ("", "concurrency") => "profile = \"async\"",
+                ("", "ttl_jitter") => "ttl = \"1h\"",
+                ("", "evict" | "evict_min_age") => "key = \"workspace\"",
                 _ => "",
             };
-            let written = valid(&pool_file(&format!("{profile}\n{title}{key} = {default}")));
-            assert_eq!(written, valid(&pool_file(profile)), "{title}{key} = {default}");
+            let meaning = |settings: &str| Config {
+                written: toml::Table::new(),
+                ..valid(&pool_file(settings))
+            };
+            let written = meaning(&format!("{beside}\n{title}{key} = {default}"));
+            assert_eq!(written, meaning(beside), "{title}{key} = {default}");
             compared += 1;
         }
     }
-    assert!(compared > 40, "{compared}");
+    assert!(compared > 55, "{compared}");
 }
 
 #[test]
@@ -140,11 +235,34 @@ drain_timeout = "1m"
 default_pool = "node"
 
 [store]
+path = "state/x.db"
+
+[sessions]
+max = 50
+ttl = "10m"
+auto_create = false
+metadata_max = "1KiB"
+programs_max = 3
+program_bytes_max = "2 KiB"
+memory_max = "1MiB"
+sweep = 5
 
 [pools.py]
 python = "py/w.py"
 interpreter = ".venv/bin/python"
-size = "${WORKERS}"
+min = 1
+max = "${WORKERS}"
+idle_ttl = "1m"
+scale_up_after = "20ms"
+ttl = "2h"
+ttl_jitter = 0.25
+max_requests = 1_000
+max_memory = "512MiB"
+max_memory_hard = "1GiB"
+retire_max = 2
+save_timeout = "3s"
+affinity = "strict_fail_fast"
+affinity_ttl = "1h"
 env = { TOKEN = "${SECRET}", MODE = "${MODE:-fast}" }
 env_pass = ["CUDA_VISIBLE_DEVICES"]
 cwd = "py"
@@ -197,6 +315,9 @@ profile = "thread"
 thread_safety_checks = "refuse"
 strategy = "lru"
 heartbeat = { independent = true }
+key = "workspace"
+evict = "least_used"
+evict_min_age = "1m"
 "#,
     );
     assert_eq!(config.server.listen.to_string(), "[::1]:7000");
@@ -204,6 +325,18 @@ heartbeat = { independent = true }
     assert_eq!(config.server.max_body, 8 << 20);
     assert_eq!(config.server.drain_timeout, Duration::from_secs(60));
     assert_eq!(config.default_pool().name.as_str(), "node");
+    assert_eq!(config.store.path, Path::new("/srv/state/x.db"));
+    let sessions = Sessions {
+        max: 50,
+        ttl: Duration::from_secs(600),
+        auto_create: false,
+        metadata_max: 1 << 10,
+        programs_max: 3,
+        program_bytes_max: 2 << 10,
+        memory_max: 1 << 20,
+        sweep: Duration::from_secs(5),
+    };
+    assert_eq!(config.sessions, sessions);
 
     let py = &config.pools[0];
     let program = Program::Python {
@@ -214,6 +347,11 @@ heartbeat = { independent = true }
         name: PoolName::parse("py").expect("a name"),
         program,
         size: 3,
+        scaling: Scaling {
+            min: 1,
+            idle_ttl: Some(Duration::from_secs(60)),
+            up_after: Duration::from_millis(20),
+        },
         sharing: Sharing {
             profile: Profile::Async,
             capacity: 16,
@@ -233,6 +371,11 @@ heartbeat = { independent = true }
             batch_delay: Duration::from_millis(250),
         },
         strategy: Strategy::RoundRobin,
+        binding: Binding {
+            affinity: Affinity::StrictFailFast,
+            affinity_ttl: Duration::from_secs(3_600),
+            keyed: None,
+        },
         queue: Queue {
             admission: Admission::Deadline,
             max: 0,
@@ -265,6 +408,15 @@ heartbeat = { independent = true }
             }),
             hang_timeout: Some(Duration::from_secs(120)),
         },
+        retire: Retire {
+            ttl: Some(Duration::from_secs(7_200)),
+            ttl_jitter: 0.25,
+            max_requests: Some(1_000),
+            max_memory: Some(512 << 20),
+            max_memory_hard: Some(1 << 30),
+            max_at_once: 2,
+            save_timeout: Duration::from_secs(3),
+        },
         stop_grace: Duration::from_secs(3),
         restart: Restart {
             max: 9,
@@ -282,6 +434,12 @@ heartbeat = { independent = true }
     assert_eq!(node.request.max_body, 8 << 20, "the server's");
     assert_eq!(node.sharing.thread_safety, ThreadSafety::Refuse);
     assert_eq!(node.strategy, Strategy::Lru);
+    let keyed = Keyed {
+        by: KeyedBy::Workspace,
+        evict: Evict::LeastUsed,
+        evict_min_age: Duration::from_secs(60),
+    };
+    assert_eq!(node.binding.keyed, Some(keyed));
     assert!(node.health.heartbeat.is_some_and(|heartbeat| heartbeat.independent));
 }
 
@@ -298,6 +456,7 @@ fn pools_keep_the_order_of_the_file_and_the_first_is_the_default() {
 fn a_python_file_alone_is_a_configuration() {
     let config = Config::of_python_file(Path::new("dir/Hello World.py"), Path::new("/srv"), 2);
     assert_eq!(config.server.socket, Path::new("/srv/.ostler/ostler.sock"));
+    assert_eq!(config.store.path, Path::new("/srv/.ostler/ostler.db"));
     let [pool] = &config.pools[..] else { panic!("one pool") };
     assert_eq!(pool.name.as_str(), "hello-world");
     assert_eq!(pool.size, 2);
@@ -309,4 +468,15 @@ fn another_size_brings_its_own_restart_budget_unless_one_was_set() {
     let pool = |text: &str| valid(&pool_file(text)).pools.remove(0).with_size(50);
     assert_eq!(pool("").restart.max, 100);
     assert_eq!(pool("restart_max = 7").restart.max, 7);
+}
+
+#[test]
+fn another_size_replaces_the_bounds_and_a_key_keeps_its_workers_on_demand() {
+    let pool = |text: &str| valid(&pool_file(text)).pools.remove(0);
+    let sized = pool("min = 1\nmax = 8").with_size(3);
+    assert_eq!((sized.scaling.min, sized.size), (3, 3));
+    let keyed = pool("key = \"session\"").with_size(3);
+    assert_eq!((keyed.scaling.min, keyed.size), (0, 3));
+    let one = keyed.of_one_worker();
+    assert_eq!((one.scaling.min, one.size, one.binding.keyed), (1, 1, None));
 }

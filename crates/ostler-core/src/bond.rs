@@ -1,0 +1,493 @@
+//! Sessions and the processes they are bound to.
+//!
+//! ```text
+//!              ┌──────────────────── next request ◀─────────────────────┐
+//!              ▼                                                        │
+//!   (none) ─▶ Held ──its worker leaves──▶ Saving ──▶ Free(Restored | Restarted)
+//!     ▲        │ └───────────────── knows no saving ──────▶ Free(Restarted)
+//!     │        └──its process ends──▶ Lost (strict), Free(Restarted) (hint)
+//!     └──────────────told once──────────┘
+//! ```
+//! A binding is to an incarnation, never to a worker: the next process of the same worker knows
+//! nothing of the session.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::command::{BondStep, Command, Continuity, Notice, Refusal, Reply, Retirement};
+use crate::event::{Affinity, Bond, RequestSpec, Target};
+use crate::id::{IdMap, KeyId, LeaseId, OrderId, ProcessId, RequestId, SessionId, WorkerId};
+use crate::pool::{Cx, Pool};
+use crate::request::{Line, Place};
+use crate::time::Time;
+use crate::timers::Timer;
+
+#[derive(Debug, Default)]
+pub(crate) struct Bonds {
+    ties: IdMap<SessionId, Tie>,
+    /// The sessions of each process.
+    at: BTreeSet<(ProcessId, SessionId)>,
+}
+
+#[derive(Debug)]
+struct Tie {
+    knot: Knot,
+    /// It was insisted on: its loss is told.
+    strict: bool,
+    used: Time,
+    /// Requests of the session that its process holds.
+    running: u32,
+    /// What the next request finds there, if it was bound by hand.
+    finds: Option<Continuity>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Knot {
+    Held(ProcessId),
+    Saving {
+        process: ProcessId,
+        since: Time,
+    },
+    /// What the next request finds.
+    Free(Continuity),
+    Lost,
+}
+
+/// Who may serve a request, as things stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Anyone,
+    /// This one if it is free.
+    Rather(WorkerId),
+    Only(WorkerId),
+    /// The worker of this key, which is not there.
+    Key(KeyId),
+    Place(LeaseId, u32),
+}
+
+enum Pull {
+    Rather(WorkerId),
+    Only(WorkerId),
+    /// The old one, until it has handed over.
+    Awaits(WorkerId),
+}
+
+impl Bonds {
+    fn pull(&self, now: Time, bond: Bond, ttl: Duration) -> Option<Pull> {
+        let tie = self.ties.get(&bond.session)?;
+        match (tie.knot, bond.affinity.strict()) {
+            (Knot::Held(process), true) => Some(Pull::Only(process.worker)),
+            (Knot::Held(process), false) => {
+                let fresh = tie.strict || tie.running > 0 || now.since(tie.used) < ttl;
+                fresh.then_some(Pull::Rather(process.worker))
+            }
+            (Knot::Saving { process, .. }, true) => Some(Pull::Awaits(process.worker)),
+            (Knot::Saving { .. }, false) | (Knot::Free(_) | Knot::Lost, _) => None,
+        }
+    }
+
+    fn is_lost(&self, session: SessionId) -> bool {
+        self.ties.get(&session).is_some_and(|tie| tie.knot == Knot::Lost)
+    }
+
+    fn is_tied(&self, session: SessionId) -> bool {
+        let knot = self.ties.get(&session).map(|tie| tie.knot);
+        matches!(knot, Some(Knot::Held(_) | Knot::Saving { .. }))
+    }
+
+    /// The loss was told.
+    pub fn told(&mut self, session: SessionId) {
+        if self.is_lost(session) {
+            self.ties.remove(&session);
+        }
+    }
+
+    fn hold(&mut self, session: SessionId, process: ProcessId, tie: Tie) {
+        self.untie(session);
+        self.ties.insert(session, tie);
+        self.at.insert((process, session));
+    }
+
+    /// What the next request of a session finds in a process that it is bound to by hand.
+    fn found_by_hand(&self, session: SessionId, process: ProcessId) -> Option<Continuity> {
+        let Some(tie) = self.ties.get(&session) else { return Some(Continuity::Bound) };
+        match tie.knot {
+            Knot::Held(held) if held == process => tie.finds,
+            Knot::Free(found) => Some(found),
+            Knot::Held(_) | Knot::Saving { .. } | Knot::Lost => Some(Continuity::Restarted),
+        }
+    }
+
+    /// Takes the session from its process, if it has one.
+    fn untie(&mut self, session: SessionId) -> Option<ProcessId> {
+        let tie = self.ties.get_mut(&session)?;
+        let (Knot::Held(process) | Knot::Saving { process, .. }) = tie.knot else { return None };
+        tie.knot = Knot::Free(Continuity::Restarted);
+        tie.running = 0;
+        self.at.remove(&(process, session));
+        Some(process)
+    }
+
+    fn forget(&mut self, session: SessionId) -> Option<ProcessId> {
+        let process = self.untie(session);
+        self.ties.remove(&session);
+        process
+    }
+
+    /// A request of the session was let go of.
+    pub fn finished(&mut self, session: SessionId, process: ProcessId, now: Time) {
+        let tie = self.ties.get_mut(&session);
+        if let Some(tie) = tie.filter(|tie| tie.knot == Knot::Held(process)) {
+            tie.running = tie.running.saturating_sub(1);
+            tie.used = now;
+        }
+    }
+
+    pub fn sessions_at(&self, process: ProcessId) -> impl Iterator<Item = SessionId> + '_ {
+        let all = (process, SessionId(0))..=(process, SessionId(u64::MAX));
+        self.at.range(all).map(|(_, session)| *session)
+    }
+
+    pub fn any_at(&self, process: ProcessId) -> bool {
+        self.sessions_at(process).next().is_some()
+    }
+
+    pub fn process_of(&self, session: SessionId) -> Option<ProcessId> {
+        match self.ties.get(&session)?.knot {
+            Knot::Held(process) | Knot::Saving { process, .. } => Some(process),
+            Knot::Free(_) | Knot::Lost => None,
+        }
+    }
+
+    /// `running` of one tie as the holds of the workers say it.
+    pub fn check(
+        &self,
+        holds: impl Fn(ProcessId, SessionId) -> Option<usize>,
+    ) -> Result<(), String> {
+        let mut listed = 0;
+        for (session, tie) in &self.ties {
+            let (Knot::Held(process) | Knot::Saving { process, .. }) = tie.knot else { continue };
+            listed += usize::from(self.at.contains(&(process, *session)));
+            match holds(process, *session) {
+                None => return Err(format!("{session:?} is bound to {process}, which is gone")),
+                Some(held) if (tie.running as usize) > held => {
+                    return Err(format!("{session:?} runs {} at {process}: {held}", tie.running));
+                }
+                Some(_) => {}
+            }
+        }
+        if listed != self.at.len() {
+            return Err(format!("{listed} sessions are bound, {} listed", self.at.len()));
+        }
+        Ok(())
+    }
+}
+
+impl Pool {
+    /// Who may serve a request.
+    pub(crate) fn way(&self, now: Time, spec: &RequestSpec) -> Way {
+        match spec.target {
+            Target::Worker(worker) => return Way::Only(worker),
+            Target::Lease(lease, place) => return Way::Place(lease, place),
+            Target::Any => {}
+        }
+        let keyed = spec.key.filter(|_| self.settings.keyed.is_some());
+        if let (Some(_), Some(old)) = (keyed, self.leaving_with(spec.bond)) {
+            return Way::Only(old);
+        }
+        let ttl = self.settings.affinity_ttl;
+        let pull = spec.bond.and_then(|bond| self.bonds.pull(now, bond, ttl));
+        match (pull, keyed) {
+            (Some(Pull::Awaits(worker)), _) => Way::Only(worker),
+            (_, Some(key)) => self.keyed_way(key),
+            (Some(Pull::Only(worker)), None) => Way::Only(worker),
+            (Some(Pull::Rather(worker)), None) => Way::Rather(worker),
+            (None, None) => Way::Anyone,
+        }
+    }
+
+    /// The worker that a session is bound to, if that one is on its way out: it has what the next
+    /// one is to be given.
+    fn leaving_with(&self, bond: Option<Bond>) -> Option<WorkerId> {
+        let process = self.bonds.process_of(bond?.session)?;
+        self.workers.get(&process.worker).filter(|worker| worker.retiring).map(|worker| worker.id)
+    }
+
+    /// A session that insisted on its process is told once that it is gone.
+    pub(crate) fn bond_refusal(&self, spec: &RequestSpec) -> Option<Refusal> {
+        let bond = spec.bond.filter(|_| spec.target == Target::Any)?;
+        let lost = bond.affinity.strict() && self.bonds.is_lost(bond.session);
+        lost.then_some(Refusal::SessionWorkerLost)
+    }
+
+    /// A session that does not wait, and whose worker cannot take it now.
+    pub(crate) fn busy_refusal(&self, spec: &RequestSpec) -> Option<Refusal> {
+        let bond = spec.bond.filter(|_| spec.target == Target::Any)?;
+        let at_once = bond.affinity == Affinity::StrictFailFast;
+        (at_once && self.bonds.is_tied(bond.session)).then_some(Refusal::WorkerBusy)
+    }
+
+    /// A request of a session goes to a process: what does it find there?
+    pub(crate) fn tie(&mut self, cx: &mut Cx<'_>, bond: Bond, process: ProcessId) -> Continuity {
+        let strict = bond.affinity.strict();
+        let knot = self.bonds.ties.get(&bond.session).map(|tie| tie.knot);
+        let stays = self.bonds.pull(cx.now, bond, self.settings.affinity_ttl).is_some();
+        let continuity = match knot {
+            None => Continuity::Bound,
+            Some(Knot::Held(held)) if held == process => {
+                let tie = self.bonds.ties.get_mut(&bond.session).expect("it has a knot");
+                let found = tie.finds.take();
+                self.counters.affinity_hits += u64::from(found.is_none());
+                return self.stay(bond, cx.now, found.unwrap_or(Continuity::Same));
+            }
+            Some(Knot::Held(_)) if stays && !strict => Continuity::Elsewhere,
+            Some(Knot::Held(_)) if !strict => Continuity::Bound,
+            Some(Knot::Saving { .. }) if !strict => Continuity::Elsewhere,
+            Some(Knot::Free(found)) => found,
+            Some(Knot::Held(_) | Knot::Saving { .. } | Knot::Lost) => Continuity::Restarted,
+        };
+        self.counters.affinity_misses += u64::from(knot.is_some());
+        if continuity != Continuity::Elsewhere {
+            self.hold(bond.session, process, cx.now, None);
+            let step = match knot {
+                None => BondStep::Bound,
+                Some(_) => BondStep::Rebound(continuity),
+            };
+            cx.notify(Notice::Session { session: bond.session, process, step });
+        }
+        self.stay(bond, cx.now, continuity)
+    }
+
+    fn stay(&mut self, bond: Bond, now: Time, continuity: Continuity) -> Continuity {
+        let tie = self.bonds.ties.get_mut(&bond.session).expect("held by the caller, or before");
+        tie.used = now;
+        if continuity != Continuity::Elsewhere {
+            tie.strict |= bond.affinity.strict();
+            tie.running += 1;
+        }
+        continuity
+    }
+
+    fn hold(
+        &mut self,
+        session: SessionId,
+        process: ProcessId,
+        now: Time,
+        finds: Option<Continuity>,
+    ) {
+        let strict = self.bonds.ties.get(&session).is_some_and(|tie| tie.strict);
+        // It may have been here before, with a request that is not done.
+        let running = self.running_at(process, session).unwrap_or(0) as u32;
+        let tie = Tie { knot: Knot::Held(process), strict, used: now, running, finds };
+        self.bonds.hold(session, process, tie);
+    }
+
+    fn running_at(&self, process: ProcessId, session: SessionId) -> Option<usize> {
+        let worker = self.workers.get(&process.worker)?;
+        let live = worker.process().filter(|live| live.generation == process.generation)?;
+        Some(live.held.iter().filter(|held| held.bond == Some(session)).count())
+    }
+
+    /// A process ended: whoever insisted on it is told, also those who wait already.
+    pub(crate) fn lose_bonds(&mut self, cx: &mut Cx<'_>, process: ProcessId) {
+        let sessions: Vec<SessionId> = self.bonds.sessions_at(process).collect();
+        let mut lost = BTreeSet::new();
+        for session in sessions {
+            self.bonds.untie(session);
+            let tie = self.bonds.ties.get_mut(&session).expect("it was bound");
+            if tie.strict {
+                tie.knot = Knot::Lost;
+                lost.insert(session);
+            }
+            cx.notify(Notice::Session { session, process, step: BondStep::Lost });
+            if !lost.contains(&session) {
+                // Whoever waits here though nobody had insisted so far goes where it goes next.
+                self.reroute(cx, process.worker, Some(session));
+            }
+        }
+        if !lost.is_empty() {
+            self.tell_those_who_wait(cx, &lost);
+        }
+    }
+
+    fn tell_those_who_wait(&mut self, cx: &mut Cx<'_>, lost: &BTreeSet<SessionId>) {
+        let insists = |bond: Bond| bond.affinity.strict() && lost.contains(&bond.session);
+        let mut waiting: Vec<RequestId> = Vec::new();
+        for (id, request) in &self.requests {
+            let queued = matches!(request.place, Place::Queued(_));
+            let any = request.spec.target == Target::Any;
+            if queued && any && request.spec.bond.is_some_and(insists) {
+                waiting.push(*id);
+            }
+        }
+        waiting.sort_unstable();
+        for id in waiting {
+            self.unqueue(id);
+            self.turn_away(cx, id, Refusal::SessionWorkerLost);
+        }
+    }
+
+    /// Moves the sessions of a worker that is to go, each as soon as nothing of it runs there.
+    pub(crate) fn evacuate(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        let Some(worker) = self.workers.get(&id) else { return };
+        let process_id = worker.process_id();
+        let Some(process) = worker.process() else { return };
+        let saves = process.saves_sessions && process.serving();
+        let sessions: Vec<SessionId> = self.bonds.sessions_at(process_id).collect();
+        for session in sessions {
+            let tie = self.bonds.ties.get_mut(&session).expect("it is listed");
+            if tie.running > 0 || tie.knot != Knot::Held(process_id) {
+                continue;
+            }
+            if !saves {
+                self.let_go(cx, session, process_id, false);
+                continue;
+            }
+            tie.knot = Knot::Saving { process: process_id, since: cx.now };
+            cx.push(Command::SaveSession { process: process_id, session });
+            let by = cx.now.after(self.settings.save_timeout);
+            self.timers.set_earlier(Timer::Save(id), by);
+        }
+    }
+
+    /// The session leaves its process in peace; those of it who wait go elsewhere.
+    fn let_go(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId, saved: bool) {
+        let evicted = self.workers.get(&process.worker).and_then(|worker| worker.retirement)
+            == Some(Retirement::Evicted);
+        self.bonds.untie(session);
+        let tie = self.bonds.ties.get_mut(&session).expect("it was bound");
+        let (knot, step) = match saved {
+            true => (Knot::Free(Continuity::Restored), BondStep::Saved),
+            false if evicted && tie.strict => (Knot::Lost, BondStep::Lost),
+            false => (Knot::Free(Continuity::Restarted), BondStep::Released),
+        };
+        tie.knot = knot;
+        cx.notify(Notice::Session { session, process, step });
+        if knot == Knot::Lost {
+            return self.tell_those_who_wait(cx, &BTreeSet::from([session]));
+        }
+        self.reroute(cx, process.worker, Some(session));
+    }
+
+    pub(crate) fn on_session_saved(
+        &mut self,
+        cx: &mut Cx<'_>,
+        process: ProcessId,
+        session: SessionId,
+        saved: bool,
+    ) {
+        let knot = self.bonds.ties.get(&session).map(|tie| tie.knot);
+        if !matches!(knot, Some(Knot::Saving { process: saving, .. }) if saving == process) {
+            return self.stale(cx, process);
+        }
+        self.let_go(cx, session, process, saved);
+        self.after_release(cx, process.worker);
+    }
+
+    /// What a worker has not handed over by now, it will not.
+    pub(crate) fn on_save_overdue(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
+        let Some(process) = self.workers.get(&id).map(|worker| worker.process_id()) else { return };
+        let sessions: Vec<SessionId> = self.bonds.sessions_at(process).collect();
+        for session in sessions {
+            let Knot::Saving { since, .. } = self.bonds.ties[&session].knot else { continue };
+            let by = since.after(self.settings.save_timeout);
+            if by <= cx.now {
+                self.let_go(cx, session, process, false);
+            } else {
+                self.timers.set_earlier(Timer::Save(id), by);
+            }
+        }
+        self.after_release(cx, id);
+    }
+
+    pub(crate) fn on_session_ended(&mut self, cx: &mut Cx<'_>, session: SessionId) {
+        if let Some(process) = self.bonds.forget(session) {
+            cx.notify(Notice::Session { session, process, step: BondStep::Unbound });
+            self.reroute(cx, process.worker, Some(session));
+            self.after_release(cx, process.worker);
+        }
+    }
+
+    pub(crate) fn on_bind_ordered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        order: OrderId,
+        session: SessionId,
+        worker: WorkerId,
+    ) {
+        let reply = match self.workers.get(&worker) {
+            _ if self.settings.keyed.is_some() => Reply::NotInKeyedPool,
+            None => Reply::NoSuchWorker,
+            Some(known) if known.dedicated || !known.accepts() => Reply::NotServing,
+            Some(known) => {
+                let (process, status) = (known.process_id(), known.status);
+                self.bind(cx, session, process);
+                Reply::Done { worker, status }
+            }
+        };
+        cx.push(Command::Reply { order, reply });
+    }
+
+    fn bind(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId) {
+        let finds = self.bonds.found_by_hand(session, process);
+        let old = self.bonds.process_of(session).filter(|old| *old != process);
+        self.hold(session, process, cx.now, finds);
+        cx.notify(Notice::Session { session, process, step: BondStep::Bound });
+        if let Some(old) = old {
+            self.reroute(cx, old.worker, Some(session));
+            self.after_release(cx, old.worker);
+        }
+    }
+
+    pub(crate) fn on_unbind_ordered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        order: OrderId,
+        session: SessionId,
+    ) {
+        self.on_session_ended(cx, session);
+        cx.push(Command::Reply { order, reply: Reply::PoolDone });
+    }
+
+    /// Those who wait for this worker look anew where they may go.
+    pub(crate) fn reroute(
+        &mut self,
+        cx: &mut Cx<'_>,
+        worker: WorkerId,
+        session: Option<SessionId>,
+    ) {
+        let Some(queue) = self.own.get(&worker) else { return };
+        let concerned = |id: &RequestId| {
+            let spec = &self.requests[id].spec;
+            let of_it = session.is_none_or(|of| spec.bond.is_some_and(|bond| bond.session == of));
+            spec.target == Target::Any && of_it
+        };
+        let moving: Vec<RequestId> = queue.iter().filter(concerned).collect();
+        for id in moving {
+            self.unqueue(id);
+            self.requeue(cx, id);
+        }
+    }
+
+    /// The sessions that are bound to a worker's process.
+    pub fn sessions_of(&self, worker: WorkerId) -> impl Iterator<Item = SessionId> + '_ {
+        let process = self.workers.get(&worker).map(|worker| worker.process_id());
+        process.into_iter().flat_map(|process| self.bonds.sessions_at(process))
+    }
+
+    /// The worker and incarnation that a session is bound to.
+    pub fn binding(&self, session: SessionId) -> Option<ProcessId> {
+        self.bonds.process_of(session)
+    }
+
+    pub(crate) fn check_bonds(&self) -> Result<(), String> {
+        self.bonds.check(|process, session| self.running_at(process, session))?;
+        for (id, request) in &self.requests {
+            let Place::Queued(Line::Own(worker)) = request.place else { continue };
+            if !self.own.get(&worker).is_some_and(|queue| queue.iter().any(|of| of == *id)) {
+                return Err(format!("{id:?} is said to wait for {worker:?}, who does not know"));
+            }
+        }
+        Ok(())
+    }
+}

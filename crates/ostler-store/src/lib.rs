@@ -1,0 +1,43 @@
+//! What outlives a server: sessions, in memory for whoever reads and in one SQLite file for
+//! whoever comes after.
+//!
+//! Memory holds every session that lives, so reading one never touches the disk. All changes go
+//! through one owner, the writer: it lets each operation decide on a draft, commits the drafts of
+//! many at once, and only then shows them in memory and answers. So what the disk refused was never
+//! seen by anybody, and what was acknowledged is there after the server was killed. Only when a
+//! session was last used, and by which worker, is written some seconds late.
+//!
+//! ```text
+//!  get, peek, list, enter ──▶ live (one lock) ◀──3 apply── writer ──4 tell──▶ watchers
+//!  create, patch, put … ──1 decide on a draft──▶ writer ──2 commit──▶ disk
+//! ```
+//!
+//! The store knows sessions by id and by number and knows nothing of pools, workers or HTTP.
+
+mod clock;
+mod content;
+mod decide;
+mod disk;
+mod draft;
+mod error;
+mod expiry;
+mod kept;
+mod live;
+mod metadata;
+mod name;
+mod notice;
+mod session;
+mod sessions;
+mod settings;
+mod sqlite;
+mod writer;
+
+pub use content::{Content, Saved};
+pub use error::{OpenError, SessionError};
+pub use notice::SessionNotice;
+pub use session::{Entered, NewSession, Patch, Program, ProgramInfo, Session, SessionStats};
+pub use sessions::Sessions;
+pub use settings::SessionSettings;
+
+#[cfg(test)]
+mod tests;

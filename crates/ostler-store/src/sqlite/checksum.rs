@@ -1,0 +1,90 @@
+//! A checksum per row. SQLite does not notice bits that flipped on the disk; a session that came back
+//! other than it was is worse than one that is gone. FNV-1a: every single change of a byte changes it,
+//! and it is the same in every version of this program.
+
+use crate::content::Content;
+use crate::kept::Kept;
+use crate::session::Program;
+
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+struct Sum(u64);
+
+impl Sum {
+    fn of(number: u64) -> Self {
+        Sum(BASIS).int(number as i64)
+    }
+
+    /// With its length, so that bytes cannot move from one field to the next.
+    fn bytes(self, bytes: &[u8]) -> Self {
+        self.int(bytes.len() as i64).raw(bytes)
+    }
+
+    fn int(self, value: i64) -> Self {
+        self.raw(&value.to_le_bytes())
+    }
+
+    fn raw(self, bytes: &[u8]) -> Self {
+        Sum(bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(PRIME)))
+    }
+
+    /// SQLite's integers have signs.
+    fn done(self) -> i64 {
+        self.0 as i64
+    }
+}
+
+/// With the names and versions of its programs: one that is missing is a change too.
+pub(super) fn session(kept: &Kept) -> i64 {
+    let programs = kept.programs.iter();
+    let sum = programs.fold(Sum::of(kept.number), |sum, (name, program)| {
+        sum.bytes(name.as_bytes()).int(program.version as i64)
+    });
+    sum.bytes(kept.id.as_bytes())
+        .int(kept.version as i64)
+        .bytes(kept.metadata.get().as_bytes())
+        .int(kept.created)
+        .int(kept.ttl)
+        .int(kept.expires.unwrap_or(-1))
+        .bytes(kept.strict.as_ref().map_or(&[][..], |boot| boot.as_bytes()))
+        .done()
+}
+
+pub(super) fn program(number: u64, name: &str, program: &Program) -> i64 {
+    content(Sum::of(number).bytes(name.as_bytes()).int(program.version as i64), &program.content)
+}
+
+pub(super) fn state(number: u64, saved: &Content) -> i64 {
+    content(Sum::of(number), saved)
+}
+
+fn content(sum: Sum, content: &Content) -> i64 {
+    sum.bytes(content.content_type.as_bytes()).bytes(&content.bytes).done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_changes_the_sum() {
+        let whole = Content::new("application/json", &b"[1,2,3]"[..]);
+        let sum = state(7, &whole);
+        assert_eq!(sum, state(7, &whole));
+        assert_ne!(sum, state(8, &whole));
+        for bit in 0..whole.bytes.len() * 8 {
+            let mut bytes = whole.bytes.to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_ne!(sum, state(7, &Content::new("application/json", bytes)), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn bytes_do_not_move_between_fields_unnoticed() {
+        assert_ne!(
+            state(1, &Content::new("ab", &b"c"[..])),
+            state(1, &Content::new("a", &b"bc"[..]))
+        );
+    }
+}

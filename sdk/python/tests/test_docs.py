@@ -1,0 +1,42 @@
+"""The examples of docs/python.md that have sessions run as they stand."""
+
+import os
+import re
+import unittest
+
+from harness import PACKAGE, WorkerTest, environment
+from session_server import SessionServer
+
+PAGE = os.path.join(os.path.dirname(os.path.dirname(PACKAGE)), "docs", "python.md")
+
+
+def example(part):
+    """The one block of Python on the page that has ``part`` in it."""
+    with open(PAGE, encoding="utf-8") as file:
+        blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+    (found,) = [block for block in blocks if part in block]
+    return found
+
+
+class Documentation(WorkerTest):
+    def served(self, part, profile):
+        return SessionServer(self.worker(example(part), environ=environment(profile, 2)))
+
+    def test_the_example_of_sessions(self):
+        for profile in ("process", "thread", "async"):
+            server = self.served("def visit", profile)
+            self.assertEqual(server.value("visit", "ann", session="s1"), ["s1", 1, ["last"], {"name": "ann"}])
+            self.assertEqual(server.value("visit", "ben", session="s1"), ["s1", 2, ["last"], {"name": "ben"}])
+
+    def test_the_example_of_state_in_memory(self):
+        for profile in ("process", "thread", "async"):
+            server = self.served("def restore", profile)
+            self.assertEqual(server.value("say", "a", session="s1"), ["a"])
+            server.moved("s1")
+            other = self.served("def restore", profile)
+            other.stores = server.stores
+            self.assertEqual(other.value("say", "b", session="s1"), ["a", "b"])
+
+
+if __name__ == "__main__":
+    unittest.main()
