@@ -255,6 +255,10 @@ impl Pool {
             };
             cx.notify(Notice::Session { session: bond.session, process, step });
         }
+        if let (Some(Knot::Held(old)), true) = (knot, continuity != Continuity::Elsewhere) {
+            // Whoever waits there for the same session follows it.
+            self.reroute(cx, old.worker, Some(bond.session));
+        }
         self.stay(bond, cx.now, continuity)
     }
 

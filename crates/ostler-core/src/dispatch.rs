@@ -324,7 +324,9 @@ impl Pool {
     /// for this worker alone: by priority, then by arrival.
     fn whose_turn_before_own(&self, now: Time, worker: WorkerId) -> Option<RequestId> {
         let open = matches!(self.workers[&worker].openness(), Openness::Open(_));
-        if !open || self.impatient_lease(now).is_some() {
+        // With another one to go to, it does not need this one.
+        let best = self.roster.best() == Some(worker);
+        if !open || !best || self.impatient_lease(now).is_some() {
             return None;
         }
         let (common, own) = (self.queue.first()?, self.own.get(&worker)?.first()?);

@@ -13,7 +13,7 @@ use crate::request::Past;
 use crate::settings::CapacityFrom;
 use crate::status::{Status, Trigger};
 use crate::timers::Timer;
-use crate::worker::Engine;
+use crate::worker::{Engine, Worker};
 
 /// Far more than one process can work on.
 const CAPACITY_MAX: u32 = 1 << 16;
@@ -32,8 +32,9 @@ impl Pool {
     }
 
     pub(crate) fn launch(&mut self, cx: &mut Cx<'_>) {
-        while self.starting < self.settings.start_batch && cx.now >= self.next_launch {
-            let Some(id) = self.start_queue.pop_front() else { return };
+        while cx.now >= self.next_launch {
+            let next = self.start_queue.iter().position(|id| self.may_start(*id));
+            let Some(id) = next.and_then(|at| self.start_queue.remove(at)) else { return };
             let Some(worker) = self.workers.get_mut(&id) else { continue };
             if !matches!(worker.engine, Engine::Queued) {
                 continue;
@@ -51,7 +52,7 @@ impl Pool {
             let process = worker.process_id();
             self.call_off_replacement(id);
             self.starting += 1;
-            self.timers.set(Timer::Process(id), cx.now.after(self.settings.start_timeout));
+            self.timers.set(Timer::Process(id), cx.now.after(self.start_timeout_of(id)));
             cx.push(Command::Spawn { process, edition });
             cx.notify(Notice::PhaseChanged {
                 process,
@@ -62,6 +63,21 @@ impl Pool {
             });
             self.pace_batches(cx);
         }
+    }
+
+    /// Successors start beside the batch, because there are few of them and somebody else serves
+    /// meanwhile: one that hangs must not keep those waiting who have nobody.
+    fn may_start(&self, id: WorkerId) -> bool {
+        let stands_by = |worker: &Worker| worker.replaces.is_some() || self.is_trial(worker.id);
+        if self.workers.get(&id).is_none_or(stands_by) {
+            return true;
+        }
+        let beside = self.replacing.iter().filter_map(|old| self.workers.get(old)?.successor);
+        // A trial without a predecessor is not among them.
+        let alone = self.trial().filter(|id| self.workers[id].replaces.is_none());
+        let beside = beside.chain(alone).filter_map(|id| self.workers.get(&id)?.process());
+        let beside = beside.filter(|process| process.state == State::Starting).count() as u32;
+        self.starting.saturating_sub(beside) < self.settings.start_batch
     }
 
     fn pace_batches(&mut self, cx: &mut Cx<'_>) {

@@ -3,6 +3,8 @@
 //!
 //! A process that starts later, for whatever reason, is of the current kind.
 
+use std::time::Duration;
+
 use crate::command::{Command, Notice, Reply, Retirement};
 use crate::id::{OrderId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
@@ -69,6 +71,18 @@ impl Pool {
 
     pub(crate) fn is_trial(&self, id: WorkerId) -> bool {
         self.reload.as_ref().is_some_and(|reload| reload.trial == Some(id))
+    }
+
+    pub(crate) fn trial(&self) -> Option<WorkerId> {
+        self.reload.as_ref().and_then(|reload| reload.trial)
+    }
+
+    /// The trial is given the time that it will have.
+    pub(crate) fn start_timeout_of(&self, id: WorkerId) -> Duration {
+        match &self.reload {
+            Some(reload) if reload.trial == Some(id) => reload.settings.start_timeout,
+            _ => self.settings.start_timeout,
+        }
     }
 
     /// Which kind the next process of a worker is.

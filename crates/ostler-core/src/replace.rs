@@ -26,7 +26,9 @@ impl Pool {
     pub(crate) fn on_recycle_ordered(&mut self, cx: &mut Cx<'_>, order: OrderId, id: WorkerId) {
         let reply = match self.workers.get(&id).or_else(|| self.buried.get(&id)) {
             None => Reply::NoSuchWorker,
-            Some(worker) if worker.pending.is_some() || self.is_trial(id) => Reply::InTransition,
+            Some(worker) if worker.pending.is_some() || self.stands_by(worker) => {
+                Reply::InTransition
+            }
             Some(worker) if worker.status != Status::Running => {
                 let (from, to) = (worker.status, Status::Completed);
                 self.counters.illegal_orders += 1;
@@ -39,6 +41,11 @@ impl Pool {
             }
         };
         cx.push(Command::Reply { order, reply });
+    }
+
+    /// It is to take over from another one, or to show that its kind can: that comes first.
+    fn stands_by(&self, worker: &Worker) -> bool {
+        worker.replaces.is_some() || self.is_trial(worker.id)
     }
 
     pub(crate) fn on_retire_asked(&mut self, cx: &mut Cx<'_>, id: ProcessId) {
@@ -120,7 +127,9 @@ impl Pool {
         let worker = self.workers.get_mut(&old).expect("only a known worker is replaced");
         worker.successor = Some(new);
         let key = worker.key;
-        if worker.retirement.replace(reason) != Some(reason) {
+        let told = worker.retirement.replace(reason) == Some(reason);
+        // Whether it goes for the trial of a reload is still to be seen.
+        if !told && !self.is_trial(new) {
             cx.notify(Notice::Retiring { worker: old, reason });
         }
         let successor = self.workers.get_mut(&new).expect("created by the caller");
@@ -136,6 +145,9 @@ impl Pool {
             return;
         }
         self.workers.get_mut(&old).expect("looked up above").retiring = true;
+        if self.is_trial(new) {
+            cx.notify(Notice::Retiring { worker: old, reason: Retirement::Reloaded });
+        }
         if let Some(key) = key {
             self.hand_key_to(cx, key, new);
         }

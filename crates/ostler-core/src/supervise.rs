@@ -275,9 +275,10 @@ impl Pool {
         }
         if let Some(trigger) = worker.wanted.take() {
             self.transition(cx, id, trigger, None);
-        } else if worker.status == Status::Running
-            && (worker.retiring || worker.completing.is_some())
-        {
+        }
+        // What was wanted may have come true by itself.
+        let Some(worker) = self.workers.get(&id) else { return };
+        if worker.status == Status::Running && (worker.retiring || worker.completing.is_some()) {
             self.complete_when_idle(cx, id);
         }
     }

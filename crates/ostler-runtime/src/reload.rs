@@ -31,13 +31,8 @@ impl Pool {
         let Some(_alone) = self.reloading() else {
             return Err(ReloadError::Underway { pool: pool() });
         };
+        self.may_become(&spec)?;
         let driver = self.driver();
-        if spec.processes.containment != driver.launcher.containment() {
-            return Err(ReloadError::NeedsRestart { pool: pool(), key: "containment" });
-        }
-        if spec.key != self.keyed_by() {
-            return Err(ReloadError::NeedsRestart { pool: pool(), key: "key" });
-        }
         let recipe = spec.recipe().await?;
         let (settings, manner) = (Box::new(spec.core_settings()), Manner::of(&spec));
         let old = driver.look(|core, _| core.edition());
@@ -57,6 +52,21 @@ impl Pool {
                     _ => ReloadError::NotReady { pool: pool(), why: self.why_not_ready() },
                 })
             }
+        }
+    }
+
+    /// Whether this pool can be changed to what is described.
+    ///
+    /// # Errors
+    /// It would need a restart of the server.
+    pub fn may_become(&self, spec: &PoolSpec) -> Result<(), ReloadError> {
+        let needs_restart = |key| ReloadError::NeedsRestart { pool: self.name().to_owned(), key };
+        if spec.processes.containment != self.driver().launcher.containment() {
+            return Err(needs_restart("containment"));
+        }
+        match spec.key == self.keyed_by() {
+            true => Ok(()),
+            false => Err(needs_restart("key")),
         }
     }
 

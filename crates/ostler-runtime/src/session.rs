@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ostler_core::{Affinity, Event, ProcessId, Refusal, SessionId};
+use ostler_core::{Affinity, Continuity, Event, ProcessId, Refusal, SessionId};
 use ostler_proto::{Body, Encoding};
 use ostler_store::{Content, Patch, Saved, Session, SessionNotice, Sessions};
 use serde::Deserialize;
@@ -66,9 +66,18 @@ impl Driver {
         Some(self.directory.sessions().peek_number(session.0)?.id)
     }
 
-    pub(crate) fn note_session_worker(&self, exchange: &Exchange, link: &Link) {
-        if let Some(details) = exchange.details.as_ref().filter(|of| of.session.is_some()) {
-            self.directory.sessions().note_worker(details.session_number, &link.name);
+    /// A request of a session goes to a worker: what does it find there? The core does not know what
+    /// an earlier server's worker has saved.
+    pub(crate) fn meet(&self, exchange: &Exchange, link: &Link, found: Continuity) -> Continuity {
+        let Some(details) = exchange.details.as_ref().filter(|of| of.session.is_some()) else {
+            return found;
+        };
+        let (sessions, number) = (self.directory.sessions(), details.session_number);
+        sessions.note_worker(number, &link.name);
+        let saved = || sessions.peek_number(number).is_some_and(|session| session.saved);
+        match found {
+            Continuity::Bound if saved() => Continuity::Restored,
+            found => found,
         }
     }
 

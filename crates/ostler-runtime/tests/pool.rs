@@ -8,6 +8,8 @@ mod callbacks;
 mod calls;
 #[path = "pool/checkups.rs"]
 mod checkups;
+#[path = "pool/churn.rs"]
+mod churn;
 #[path = "pool/control.rs"]
 mod control;
 #[path = "pool/crashes.rs"]

@@ -95,7 +95,7 @@ pub(crate) struct BindingQuery {
 /// Has the workers of a session forget it; its next call binds it anew.
 #[utoipa::path(delete, path = "/api/sessions/{id}/binding", tag = "sessions",
     operation_id = "binding.delete", params(("id" = String, Path), BindingQuery),
-    responses((status = 204)))]
+    responses((status = 204, description = "It is bound no more")))]
 pub(crate) async fn unbind(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,

@@ -185,7 +185,7 @@ pub(crate) struct ReturnOrder {
 /// Gives a lease back.
 #[utoipa::path(delete, path = "/api/leases/{id}", tag = "leases", operation_id = "leases.delete",
     params(("id" = String, Path), ReturnQuery), request_body = Option<ReturnOrder>,
-    responses((status = 204)))]
+    responses((status = 204, description = "It is given back")))]
 pub(crate) async fn give_back(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,

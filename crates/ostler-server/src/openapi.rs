@@ -314,7 +314,7 @@ fn spell_optional_bodies(document: &mut Value) {
         let Some(body) = operation.get_mut("requestBody") else { continue };
         let schema = &mut body["content"]["application/json"]["schema"];
         let choices = schema["oneOf"].as_array().cloned().unwrap_or_default();
-        if let [nothing, meant] = &choices[..]
+        if let [meant, nothing] = &choices[..]
             && nothing["type"] == "null"
         {
             *schema = meant.clone();
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn a_body_that_may_be_left_out_may_not_be_null() {
         let lease = &FIXED["paths"]["/api/pools/{pool}/leases"]["post"]["requestBody"];
-        assert_eq!(lease["required"], false);
+        assert_eq!(lease["required"], false, "{lease}");
         let schema = &lease["content"]["application/json"]["schema"];
         assert_eq!(schema["$ref"], "#/components/schemas/LeaseOrder", "{lease}");
     }
@@ -415,12 +415,13 @@ mod tests {
 
     #[test]
     fn every_code_that_a_call_can_end_in_is_documented() {
-        // What only leases, calls to one worker, and nobody who asks over HTTP can end in.
+        // What only leases, calls to one worker, and calls of workers can end in.
         let elsewhere = [
             "key_required",
             "lease_not_found",
             "lease_timeout",
             "not_in_keyed_pool",
+            "operation_not_found",
             "too_many_workers",
             "worker_not_serving",
         ];
@@ -428,7 +429,9 @@ mod tests {
         let codes = kinds.iter().flat_map(|kind| kind.reasons());
         for code in codes.filter(|code| !elsewhere.contains(code)) {
             assert!(DOCUMENT.contains(&format!("`{code}`")), "{code} is not in docs/http.md");
-            let described = CALL_PROBLEMS.iter().any(|(_, codes)| codes.contains(code));
+            let of_others = REFUSALS.iter().flat_map(|(_, problems)| *problems);
+            let mut known = CALL_PROBLEMS.iter().chain(of_others);
+            let described = known.any(|(_, codes)| codes.contains(code));
             assert!(described || *code == "worker_not_found", "{code} is not described");
         }
     }

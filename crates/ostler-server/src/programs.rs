@@ -67,7 +67,7 @@ pub(crate) async fn one(
     operation_id = "programs.put",
     params(("id" = String, Path), ("name" = String, Path),
            IfMatchHeader),
-    request_body(content((Value = "application/json"), (Vec<u8> = "application/octet-stream"))),
+    request_body(content((Value = "application/json"), ("application/octet-stream"))),
     responses((status = 200, body = ProgramBody, headers(("ETag" = String)))))]
 pub(crate) async fn put(
     State(shared): State<Arc<Shared>>,
@@ -103,7 +103,7 @@ fn content(headers: &HeaderMap, body: Bytes) -> Result<Content, Problem> {
     operation_id = "programs.delete",
     params(("id" = String, Path), ("name" = String, Path),
            IfMatchHeader),
-    responses((status = 204, headers(("ETag" = String)))))]
+    responses((status = 204, description = "It is gone", headers(("ETag" = String)))))]
 pub(crate) async fn delete(
     State(shared): State<Arc<Shared>>,
     Segments((id, name)): Segments,

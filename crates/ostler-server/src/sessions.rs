@@ -235,7 +235,7 @@ pub(crate) async fn patch(
 /// Ends a session. Its processes forget it.
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", operation_id = "sessions.delete",
     params(("id" = String, Path), IfMatchHeader),
-    responses((status = 204)))]
+    responses((status = 204, description = "It is gone")))]
 pub(crate) async fn delete(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,

@@ -18,7 +18,7 @@ pub(crate) fn etag(version: u64) -> HeaderValue {
 #[expect(dead_code, reason = "only described")]
 pub(crate) struct IfMatchHeader {
     /// The session's `ETag`, or `*`.
-    #[param(rename = "If-Match", required = false, pattern = r#"^("[0-9]{1,18}"|\*)$"#)]
+    #[param(rename = "If-Match", required = false, pattern = r#"^"[0-9]{1,18}"$|^\*$"#)]
     if_match: String,
 }
 
@@ -37,7 +37,9 @@ impl IfMatch {
         let mut versions = None::<Vec<u64>>;
         for value in headers.get_all(header::IF_MATCH) {
             let text = value.to_str().map_err(|_| unreadable())?;
-            for tag in text.split(',').map(str::trim) {
+            let versions = versions.get_or_insert_default();
+            // Empty elements of a list mean nothing.
+            for tag in text.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
                 if tag == "*" {
                     return Ok(IfMatch::Any);
                 }
@@ -45,7 +47,7 @@ impl IfMatch {
                 let inner = strong.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
                 let inner = inner.ok_or_else(unreadable)?;
                 let known = inner.parse::<u64>().ok().filter(|_| strong == tag);
-                versions.get_or_insert_default().extend(known);
+                versions.extend(known);
             }
         }
         Ok(versions.map_or(IfMatch::Absent, IfMatch::Versions))
@@ -111,7 +113,9 @@ mod tests {
     fn sent(values: &[&str]) -> IfMatch {
         let values = values.iter().map(|value| (header::IF_MATCH, value.parse().unwrap()));
         let mut headers = HeaderMap::new();
-        values.for_each(|(name, value)| drop(headers.append(name, value)));
+        for (name, value) in values {
+            headers.append(name, value);
+        }
         IfMatch::of(&headers).unwrap()
     }
 
@@ -124,7 +128,8 @@ mod tests {
         for foreign in ["W/\"3\"", "\"x\"", "\"\""] {
             assert_eq!(sent(&[foreign]), IfMatch::Versions(vec![]), "{foreign}");
         }
-        for nonsense in ["3", "\"", "", "\"3\","] {
+        assert_eq!(sent(&["", "\"3\","]), IfMatch::Versions(vec![3]));
+        for nonsense in ["3", "\"", "\"3\" x"] {
             let headers = HeaderMap::from_iter([(header::IF_MATCH, nonsense.parse().unwrap())]);
             assert_eq!(IfMatch::of(&headers).unwrap_err().status, 400, "{nonsense}");
         }

@@ -43,11 +43,11 @@ pub use ostler_core::{
     Action, Admission, Affinity, Candidate, CapacityFrom, Continuity, Evict, Keyed, Rank, Ranking,
     Refusal, Reply, SessionId, Settings, Strategy,
 };
-pub use ostler_runtime::{
-    Answered, Body, Call, CallError, CallSession, Directory, Event, EventKind, EventLog, Failure, Followed,
-    Follower, HostCall, HostError, Item, KeyedBy, Lease, LeaseRequest, OnDisconnect, Pool, PoolBuilder,
-    PoolInfo, PoolSpec, Profile, Program, Refused, ReloadError, RequestInfo, Running, StartError, WorkerInfo,
-    containment,
-};
 /// Where sessions are kept.
 pub use ostler_runtime::store;
+pub use ostler_runtime::{
+    Answered, Body, Call, CallError, CallSession, Directory, Event, EventKind, EventLog, Failure,
+    Followed, Follower, HostCall, HostError, Item, KeyedBy, Lease, LeaseRequest, OnDisconnect,
+    Pool, PoolBuilder, PoolInfo, PoolSpec, Profile, Program, Refused, ReloadError, RequestInfo,
+    Running, StartError, WorkerInfo, containment,
+};

@@ -64,6 +64,7 @@ impl Reloader {
         let new = (self.shared.source)()
             .map_err(|detail| ReloadProblem::InvalidConfiguration { detail })?;
         check_names(&only, &current, &new)?;
+        self.check_pools(&only, &current, &new)?;
         let difference = current.difference(&new);
         let mut report = ReloadReport { changes: Vec::new(), restart_needed: difference.outside };
         for change in difference.pools {
@@ -87,6 +88,23 @@ impl Reloader {
             *current = new;
         }
         Ok(report)
+    }
+
+    /// What is known beforehand to be impossible is refused before anything is done.
+    fn check_pools(
+        &self,
+        only: &[String],
+        current: &Config,
+        new: &Config,
+    ) -> Result<(), ReloadProblem> {
+        let meant = |name: &str| only.is_empty() || only.iter().any(|named| named == name);
+        for described in new.pools.iter().filter(|pool| meant(pool.name.as_str())) {
+            let name = described.name.as_str();
+            let Some(pool) = self.shared.pools.find(name) else { continue };
+            let spec = self.shared.surroundings.spec(described, &current.server);
+            pool.may_become(&spec).map_err(|error| failed(name, &error.to_string(), &[]))?;
+        }
+        Ok(())
     }
 
     async fn carry_out(
@@ -125,38 +143,46 @@ impl Reloader {
 
     /// Reloads whenever a file of the pools or the configuration changes. Never ends.
     pub async fn watch(self) {
+        let mut paths = self.watched().await;
         loop {
-            let (paths, file) = self.watched().await;
-            let mut watch = match Watch::new(paths) {
+            let mut watch = match Watch::new(paths.clone()) {
                 Ok(watch) => watch,
                 Err(error) => return tracing::error!("{error}; files are not watched"),
             };
-            let changed = watch.changed().await;
-            let pools = self.concerned(&changed, file.as_deref()).await;
-            let first = changed.first().map(|path| path.display().to_string());
-            tracing::info!(changed = first, "reloading");
-            match self.reload(pools).await {
-                Ok(report) => {
-                    let pools: Vec<&str> = report.changes.iter().map(|c| &*c.pool).collect();
-                    tracing::info!("reloaded {}", pools.join(", "));
-                }
-                Err(problem) => tracing::error!("not reloaded: {}", words(&problem)),
+            // The same one as long as it can be: it knows what changes during a reload.
+            while paths == self.watched().await {
+                let changed = watch.changed().await;
+                self.reload_for(&changed).await;
             }
+            paths = self.watched().await;
         }
     }
 
-    async fn watched(&self) -> (Vec<PathBuf>, Option<PathBuf>) {
+    async fn reload_for(&self, changed: &[PathBuf]) {
+        let pools = self.concerned(changed).await;
+        let first = changed.first().map(|path| path.display().to_string());
+        tracing::info!(changed = first, "reloading");
+        match self.reload(pools).await {
+            Ok(report) => {
+                let pools: Vec<&str> = report.changes.iter().map(|change| &*change.pool).collect();
+                tracing::info!("reloaded {}", pools.join(", "));
+            }
+            Err(problem) => tracing::error!("not reloaded: {}", words(&problem)),
+        }
+    }
+
+    async fn watched(&self) -> Vec<PathBuf> {
         let config = self.shared.config.lock().await;
         let homes = config.pools.iter().filter_map(home).map(Path::to_owned);
-        (homes.chain(config.file.clone()).collect(), config.file.clone())
+        homes.chain(config.file.clone()).collect()
     }
 
     /// The pools whose files are among those that changed; all if the configuration is.
-    async fn concerned(&self, changed: &[PathBuf], file: Option<&Path>) -> Vec<String> {
-        if changed.iter().any(|path| Some(path.as_path()) == file) {
+    async fn concerned(&self, changed: &[PathBuf]) -> Vec<String> {
+        let config = self.shared.config.lock().await;
+        if changed.iter().any(|path| config.file.as_ref() == Some(path)) {
             return Vec::new();
         }
-        let config = self.shared.config.lock().await;
         let touched = |pool: &&config::Pool| {
             home(pool).is_some_and(|home| changed.iter().any(|path| path.starts_with(home)))
         };

@@ -277,7 +277,8 @@ b     unchanged
 fn a_reload_that_is_refused_ends_with_1_and_the_reason() {
     let broken = r#"{"code":"reload_failed","status":409,"title":"Conflict","pool":"py","detail":"exit code 1; it last said: SyntaxError"}"#;
     let ran = Server::saying(problem(409, broken)).run(&["reload"]);
-    let err = "ostler: not reloaded, pool `py` stays as it was: exit code 1; it last said: SyntaxError\n";
+    let err =
+        "ostler: not reloaded, pool `py` stays as it was: exit code 1; it last said: SyntaxError\n";
     assert_eq!(ran, Ran { code: 1, out: String::new(), err: err.to_owned() });
     let invalid = r#"{"code":"invalid_configuration","status":422,"detail":"ostler.toml:2:1: unknown key `sise`\n"}"#;
     let ran = Server::saying(problem(422, invalid)).run(&["reload"]);

@@ -6,6 +6,7 @@ that was forked with the file already imported.
 """
 
 import faulthandler
+import importlib.machinery
 import importlib.util
 import os
 import signal
@@ -104,19 +105,24 @@ def load(path):
 
 def run_file(path, name):
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None or not isinstance(spec.loader, importlib.machinery.SourceLoader):
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    # Read anew each time, as Python does with the file it is started with: a cache that is told by
+    # the second would serve the old code after a quick edit.
+    exec(spec.loader.source_to_code(spec.loader.get_data(path), path), module.__dict__)
 
 
 def report_import(path, error):
-    """The traceback from the user's first frame on."""
+    """The traceback from the user's first frame on, if there is one."""
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code.co_filename != path:
         step = step.tb_next
-    lines = traceback.format_exception(type(error), error, step or error.__traceback__)
+    if step is None:  # a syntax error: nothing of the user's has run
+        lines = traceback.format_exception_only(type(error), error)
+    else:
+        lines = traceback.format_exception(type(error), error, step)
     print(f"ostler: importing {path} failed", "".join(lines), sep="\n", end="", file=sys.stderr)
     sys.stderr.flush()
 

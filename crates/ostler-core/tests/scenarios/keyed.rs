@@ -417,6 +417,23 @@ fn a_successor_that_is_terminated_leaves_the_old_worker_its_key() {
 }
 
 #[test]
+fn a_successor_is_not_replaced_before_it_has_taken_over() {
+    let mut stage = with_keys(Settings { retire_max: 2, ..keyed(1) }, 1);
+    stage.recycle(1);
+    stage.forget();
+    let order = stage.recycle(2);
+    assert_eq!(stage.take(), [reply(order, Reply::InTransition)]);
+    stage.become_ready(p(2, 1));
+    stage.leave(p(1, 1));
+    stage.forget();
+    let order = stage.recycle(2);
+    assert_eq!(stage.take(), [done(order, 2, Status::Running), spawn(p(3, 1))]);
+    stage.become_ready(p(3, 1));
+    stage.leave(p(2, 1));
+    assert_eq!(keys(&stage), [(3, Some(1))]);
+}
+
+#[test]
 fn one_that_is_being_replaced_does_not_leave_for_another_key() {
     let mut stage = with_keys(keyed(2), 2);
     stage.recycle(1);

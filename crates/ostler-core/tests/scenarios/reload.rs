@@ -27,6 +27,10 @@ fn editions(stage: &Stage) -> Vec<(u64, u32)> {
     stage.pool.workers().map(|worker| (worker.id.0, worker.edition)).collect()
 }
 
+fn kinds(stage: &Stage) -> Vec<u32> {
+    stage.pool.workers().map(|worker| worker.edition).collect()
+}
+
 /// Plays the workers until nothing is left to do; what else was ordered.
 fn play(stage: &mut Stage) -> Vec<Command> {
     let mut others = Vec::new();
@@ -38,8 +42,9 @@ fn play(stage: &mut Stage) -> Vec<Command> {
         for deed in deeds {
             match deed {
                 Command::Spawn { process, .. } => stage.become_ready(process),
-                Command::AskShutdown { process } => stage.leave(process),
-                Command::Terminate { process } => stage.leave(process),
+                Command::AskShutdown { process } | Command::Terminate { process } => {
+                    stage.leave(process);
+                }
                 Command::SaveSession { process, session } => stage.saved(session.0, process),
                 other => others.push(other),
             }
@@ -292,8 +297,7 @@ fn the_predecessor_of_a_trial_may_be_terminated_meanwhile() {
         stage.advance(secs(60));
         play(&mut stage);
         let edition = if broken { 1 } else { 2 };
-        let is: Vec<_> = editions(&stage).into_iter().map(|(_, edition)| edition).collect();
-        assert_eq!(is, [edition], "broken: {broken}");
+        assert_eq!(kinds(&stage), [edition], "broken: {broken}");
     }
 }
 
@@ -326,6 +330,29 @@ fn new_settings_count_when_the_trial_has_proved_itself_and_not_before() {
     let [Command::Refuse { refusal: Refusal::Saturated { .. }, .. }] = deeds[..] else {
         panic!("{deeds:?}")
     };
+}
+
+#[test]
+fn a_trial_has_the_time_to_start_that_its_own_settings_give_it() {
+    let mut stage = Stage::ready(no_prefetch(1));
+    let order = stage.reload(Settings { start_timeout: secs(90), ..no_prefetch(1) });
+    stage.forget();
+    stage.advance(secs(90) - ms(1));
+    assert_eq!(stage.take(), []);
+    stage.advance(ms(1));
+    assert_eq!(stage.take(), [kill(p(2, 1))]);
+    stage.crash(p(2, 1));
+    let failed = Reply::ReloadFailed { worker: WorkerId(2), exit: Some(Exit::Signal(11)) };
+    assert_eq!(stage.take(), [reply(order, failed)]);
+}
+
+#[test]
+fn a_trial_that_takes_its_time_keeps_nobody_from_starting() {
+    let mut stage = Stage::ready(no_prefetch(1));
+    stage.reload(no_prefetch(1));
+    stage.forget();
+    stage.crash(p(1, 1));
+    assert_eq!(stage.take(), [spawn_of(1, p(1, 2))]);
 }
 
 #[test]
@@ -427,8 +454,7 @@ fn a_reload_during_a_probe_ends_with_one_kind_and_the_right_size() {
             stage.become_ready(p(worker, 1));
         }
         play(&mut stage);
-        let is: Vec<_> = editions(&stage).into_iter().map(|(_, edition)| edition).collect();
-        assert_eq!(is, [2, 2], "{trial_first}");
+        assert_eq!(kinds(&stage), [2, 2], "{trial_first}");
     }
 }
 
@@ -670,4 +696,15 @@ fn a_trial_of_a_keyed_pool_that_comes_to_nothing_changes_nothing() {
     assert_eq!(stage.take(), [reply(order, failed)]);
     assert_eq!(editions(&stage), [(1, 1), (2, 1)]);
     assert_eq!(stage.pool.settings().max, 2);
+}
+
+#[test]
+fn a_trial_that_is_to_be_recycled_leaves_nobody_behind() {
+    let mut stage = with_sessions(keyed(2), 2);
+    let order = stage.reload(keyed(2));
+    stage.recycle(3);
+    let others = play(&mut stage);
+    assert!(others.contains(&reloaded(order, 2)), "{others:?}");
+    let keys: Vec<_> = stage.pool.workers().map(|worker| worker.key.map(|key| key.0)).collect();
+    assert!(keys.len() == 2 && keys.contains(&Some(1)) && keys.contains(&Some(2)), "{keys:?}");
 }

@@ -194,12 +194,23 @@ fn an_old_worker_that_waits_for_its_backoff_does_not_start_again() {
 
 #[test]
 fn an_old_worker_that_waits_for_its_batch_does_not_start_again() {
-    let mut stage = Stage::ready(Settings { start_batch: 1, ..calm(1) });
+    let mut stage = Stage::ready(Settings { start_batch: 1, ..calm(2) });
     stage.recycle(1);
-    stage.crash(p(1, 1));
+    stage.crash(p(2, 1));
     stage.forget();
-    stage.become_ready(p(2, 1));
+    stage.crash(p(1, 1));
+    assert_eq!(stage.take(), [], "the second one starts just now");
+    stage.become_ready(p(3, 1));
     assert_eq!((stage.take(), stage.status(1)), (vec![], Status::Completed));
+}
+
+#[test]
+fn a_successor_that_takes_its_time_keeps_nobody_from_starting() {
+    let mut stage = Stage::ready(Settings { start_batch: 1, ..calm(2) });
+    stage.recycle(1);
+    stage.forget();
+    stage.crash(p(2, 1));
+    assert_eq!(stage.take(), [spawn(p(2, 2))]);
 }
 
 #[test]

@@ -45,7 +45,9 @@ fn play(stage: &mut Stage) {
         for deed in deeds {
             match deed {
                 Command::Spawn { process, .. } => stage.become_ready(process),
-                Command::AskShutdown { process } => stage.leave(process),
+                Command::AskShutdown { process } | Command::Terminate { process } => {
+                    stage.leave(process);
+                }
                 _ => {}
             }
         }

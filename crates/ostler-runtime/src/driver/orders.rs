@@ -56,9 +56,7 @@ impl Driver {
             } => {
                 let link = link(&process).expect("only a ready process is assigned to");
                 let exchange = Arc::clone(&inner.exchanges[&request]);
-                if continuity.is_some() {
-                    self.note_session_worker(&exchange, &link);
-                }
+                let continuity = continuity.map(|found| self.meet(&exchange, &link, found));
                 link.assign(exchange, tries, Began { now, attempt, prefetched, continuity });
                 after.flush(link);
             }

@@ -43,6 +43,17 @@ async fn stay(yard: &Yard, pool: &Pool, session: &str, sign: &str) -> Running {
     running
 }
 
+/// Has the process of a session come up, however long that takes.
+async fn settle(pool: &Pool, session: &str) -> i32 {
+    loop {
+        match end(of(pool, session, call("where", "")).await).await {
+            Ok(answered) => return text(&answered.body).parse().expect("a pid"),
+            Err(CallError::Refused(Refused::Pool(Refusal::QueueTimeout))) => {}
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
 /// Nobody had more processes than it may, at any time.
 fn never_more_than(pool: &Pool, max: usize) {
     let events = events(pool);
@@ -186,8 +197,9 @@ async fn with_all_busy_a_session_waits_for_the_first_that_is_done() {
 async fn with_all_busy_a_session_is_refused_when_it_has_waited_long_enough() {
     let yard = Yard::new();
     let mut spec = keyed(&yard, NO_HOOKS, 1);
-    spec.settings.queue_timeout = Duration::from_secs(2);
+    spec.settings.queue_timeout = Duration::from_millis(200);
     let pool = start(spec).await;
+    settle(&pool, "busy").await;
     let busy = stay(&yard, &pool, "busy", "go").await;
     let waits = of(&pool, "other", call("where", "")).await;
     assert_eq!(refusal(waits).await, Refusal::QueueTimeout);
@@ -201,9 +213,9 @@ async fn with_all_busy_a_session_is_refused_when_it_has_waited_long_enough() {
 async fn a_process_that_is_too_young_is_not_evicted_until_it_is_older() {
     let yard = Yard::new();
     let mut spec = rule(keyed(&yard, NO_HOOKS, 1), Evict::Lru, Duration::from_secs(3_600));
-    spec.settings.queue_timeout = Duration::from_secs(2);
+    spec.settings.queue_timeout = Duration::from_millis(200);
     let pool = start(spec).await;
-    let (young, _) = home(&pool, "young").await;
+    let young = settle(&pool, "young").await;
     let waits = of(&pool, "other", call("where", "")).await;
     assert_eq!(refusal(waits).await, Refusal::QueueTimeout);
     assert_eq!(home(&pool, "young").await, (young, Continuity::Same));
@@ -329,5 +341,24 @@ async fn a_keyed_pool_is_recycled_session_by_session_and_nothing_is_lost() {
     assert_eq!((&kept["value"], found), (&json!("b"), Continuity::Restored));
     never_more_than(&pool, 3);
     nothing_amiss(&pool);
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_call_whose_deadline_comes_while_all_are_busy_leaves_nothing() {
+    let yard = Yard::new();
+    let pool = start(keyed(&yard, NO_HOOKS, 1)).await;
+    let busy = stay(&yard, &pool, "busy", "go").await;
+    let brief = Call { timeout: Some(Duration::from_millis(50)), ..call("where", "") };
+    let late = failure(of(&pool, "late", brief).await).await;
+    assert!(matches!(late, Failure::TimedOut { .. }), "{late:?}");
+    let cancelled = of(&pool, "cancelled", call("where", "")).await;
+    until("it waits", || pool.info().view.queued == 1).await;
+    drop(cancelled);
+    until("nobody waits", || pool.info().view.queued == 0).await;
+    yard.give("go");
+    served(busy).await;
+    assert_eq!(home(&pool, "busy").await.1, Continuity::Same, "it was not evicted for them");
+    assert_eq!(told(&pool, EventKind::WorkerSpawned).len(), 1);
     stop(pool).await;
 }

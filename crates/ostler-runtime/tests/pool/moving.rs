@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use ostler_runtime::core::{Action, Refusal, Settings};
-use ostler_runtime::{Affinity, Continuity, EventKind, Pool, PoolSpec};
+use ostler_runtime::store::{SessionSettings, Sessions};
+use ostler_runtime::{
+    Affinity, Call, Continuity, Directory, EventKind, Failure, Pool, PoolSpec, Profile,
+};
 use serde_json::{Value, json};
 
 use super::crowd::*;
@@ -72,12 +75,47 @@ async fn what_a_session_keeps_moves_to_the_successor_under_load() {
 }
 
 #[tokio::test]
+async fn sessions_of_workers_that_do_several_things_at_a_time_move_too() {
+    for profile in [Profile::Thread { threads: 4 }, Profile::Async { concurrency: 4 }] {
+        let yard = Yard::new();
+        let mut spec = sessions_of(&yard, HOOKS, brisk(1));
+        spec.processes.profile = profile;
+        let pool = ready(spec).await;
+        for n in 0..4 {
+            remember(&pool, &format!("s-{n}"), json!([n])).await;
+        }
+        let mut inside = Vec::new();
+        for n in 0..2 {
+            inside.push(of(&pool, &format!("s-{n}"), call("stay", "")).await);
+        }
+        until("two stay", || yard.lines("begun").len() == 2).await;
+        order(&pool, Action::RecyclePool).await;
+        until("the others are saved", || yard.lines("saving").len() == 2).await;
+        assert_eq!(recall(&pool, "s-3").await.1, json!([3]), "beside those who stay");
+        let waits = of(&pool, "s-0", call("recall", "")).await;
+        yard.give("go");
+        for running in inside {
+            assert_eq!(served(running).await.1, Continuity::Same);
+        }
+        let (kept, found) = served(waits).await;
+        assert_eq!((&kept["value"], found), (&json!([0]), Continuity::Restored), "{profile:?}");
+        for n in 1..3 {
+            let (_, kept, found) = recall(&pool, &format!("s-{n}")).await;
+            assert_eq!((kept, found), (json!([n]), Continuity::Restored), "{profile:?}");
+        }
+        until("it has left", || ends(&pool) == ["ordered"]).await;
+        nothing_amiss(&pool);
+        stop(pool).await;
+    }
+}
+
+#[tokio::test]
 async fn calls_of_a_session_that_never_stops_see_its_state_all_the_time() {
     let yard = Yard::new();
     let pool = ready(sessions_of(&yard, HOOKS, brisk(2))).await;
     remember(&pool, "mine", json!(7)).await;
     let session = pool.enter("mine", None).await.expect("it may be entered");
-    let recall = ostler_runtime::Call { session: Some(session), ..call("recall", "") };
+    let recall = Call { session: Some(session), ..call("recall", "") };
     let crowd = Crowd::of(3, &pool, &recall);
     for round in 1..=2 {
         crowd.goes_on(10).await;
@@ -247,4 +285,77 @@ async fn those_who_wait_while_a_session_is_saved_are_told_when_its_process_dies(
     assert_eq!(refusal(waits).await, Refusal::SessionWorkerLost);
     assert_eq!(recall(&pool, "mine").await.2, Continuity::Bound);
     stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_state_of_bytes_moves_as_bytes_once_it_is_taken_in() {
+    let yard = Yard::new();
+    let pool = ready(sessions_of(&yard, "moves-bytes.py", brisk(1))).await;
+    let old = remember(&pool, "mine", json!("\u{0}é")).await;
+    yard.give("refuse");
+    recycle(&pool, old).await;
+    until("it has left", || ends(&pool) == ["ordered"]).await;
+    for attempt in 1..=2 {
+        let refused = failure(of(&pool, "mine", call("recall", "")).await).await;
+        let Failure::Application(error) = refused else { panic!("{refused:?}") };
+        assert!(error.message.contains("restore_session"), "{error:?}");
+        assert_eq!(yard.lines("restoring").len(), attempt, "it is tried again");
+    }
+    yard.take_back("refuse");
+    assert_eq!(recall(&pool, "mine").await.1, json!("\u{0}é"));
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_state_that_was_taken_in_is_lost_with_its_process() {
+    let yard = Yard::new();
+    let pool = ready(sessions_of(&yard, HOOKS, brisk(1))).await;
+    let old = remember(&pool, "mine", json!(7)).await;
+    recycle(&pool, old).await;
+    until("it has left", || ends(&pool) == ["ordered"]).await;
+    let (new, kept, found) = recall(&pool, "mine").await;
+    assert_eq!((kept, found), (json!(7), Continuity::Restored));
+    send(new, libc::SIGKILL);
+    event(&pool, EventKind::SessionLost).await;
+    let told = refusal(of(&pool, "mine", call("recall", "")).await).await;
+    assert_eq!(told, Refusal::SessionWorkerLost);
+    let (_, kept, found) = recall(&pool, "mine").await;
+    assert_eq!((kept, found), (Value::Null, Continuity::Bound));
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_state_that_nobody_has_taken_in_survives_the_successor() {
+    let yard = Yard::new();
+    let pool = ready(sessions_of(&yard, HOOKS, brisk(1))).await;
+    let old = remember(&pool, "mine", json!(7)).await;
+    recycle(&pool, old).await;
+    until("it has left", || ends(&pool) == ["ordered"]).await;
+    send(pid(&pool, 0).await, libc::SIGKILL);
+    until("the next one is ready", || generation(&pool) == 2 && pool.info().view.ready == 1).await;
+    let (_, kept, found) = recall(&pool, "mine").await;
+    assert_eq!((kept, found), (json!(7), Continuity::Restored));
+    stop(pool).await;
+}
+
+#[tokio::test]
+async fn a_state_that_was_saved_is_there_for_the_next_server() {
+    let yard = Yard::new();
+    let store = yard.path("store.db");
+    let begin = async || {
+        let sessions = Sessions::open(&store, SessionSettings::default()).await.expect("a store");
+        let directory = Directory::new().with_sessions(sessions.clone());
+        (ready(PoolSpec { directory, ..sessions_of(&yard, HOOKS, brisk(1)) }).await, sessions)
+    };
+    let (pool, sessions) = begin().await;
+    let old = remember(&pool, "mine", json!(7)).await;
+    recycle(&pool, old).await;
+    until("it has left", || ends(&pool) == ["ordered"]).await;
+    stop(pool).await;
+    sessions.close().await;
+    drop(sessions);
+    let (pool, sessions) = begin().await;
+    assert_eq!(recall(&pool, "mine").await.1, json!(7));
+    stop(pool).await;
+    sessions.close().await;
 }

@@ -66,7 +66,10 @@ def stay():
     while not os.path.exists(os.path.join(os.environ['YARD'], 'go')):
         time.sleep(0.002)
     return {n}
-"
+#{}
+",
+        // Of another size than any other, so that no cache takes it for one of them.
+        "#".repeat(n as usize)
     )
 }
 
@@ -105,7 +108,7 @@ async fn new_code_takes_over_under_load_and_no_call_fails() {
 /// What is wrong with it, and what the error must say.
 async fn changes_nothing(wrong: &str, said: &[&str]) {
     let code = Code::new();
-    let settings = Settings { start_timeout: Duration::from_secs(20), ..brisk(2) };
+    let settings = Settings { start_timeout: 2 * LIMIT, ..brisk(2) };
     let pool = code.pool(settings.clone()).await;
     let old = pids(&pool);
     let crowd = Crowd::of(3, &pool, &call("version", ""));
@@ -263,6 +266,25 @@ async fn what_runs_while_a_pool_is_reloaded_ends_with_the_old_code() {
 }
 
 #[tokio::test]
+async fn code_that_changed_within_a_second_is_read_anew() {
+    let code = Code::new();
+    let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let write = |n: u32| {
+        code.write(&version(1).replace("return 1", &format!("return {n}")));
+        let file = std::fs::File::options().write(true).open(code.yard.path("code.py"));
+        file.and_then(|file| file.set_modified(at)).expect("its time is set");
+    };
+    write(1);
+    let pool = code.pool(brisk(1)).await;
+    assert_eq!(ask(&pool, "version", "").await, "1");
+    write(2);
+    reload(&pool, code.spec(brisk(1))).await.expect("it is good");
+    until("the old one has left", || ends(&pool) == ["reloaded"]).await;
+    assert_eq!(ask(&pool, "version", "").await, "2");
+    stop(pool).await;
+}
+
+#[tokio::test]
 async fn a_pool_that_keeps_no_worker_is_reloaded_too() {
     let code = Code::new();
     let settings = Settings { min: 0, ..brisk(2) };
@@ -276,15 +298,36 @@ async fn a_pool_that_keeps_no_worker_is_reloaded_too() {
     stop(pool).await;
 }
 
+fn keyed(code: &Code, max: u32) -> PoolSpec {
+    let keyed = Some(Keyed { evict: Evict::Lru, evict_min_age: Duration::ZERO });
+    let spec = code.spec(Settings { min: 0, keyed, ..brisk(max) });
+    PoolSpec { key: Some(KeyedBy::Session), affinity: Affinity::StrictQueue, ..spec }
+}
+
+#[tokio::test]
+async fn a_keyed_pool_with_all_busy_is_reloaded_beside_them() {
+    let code = Code::new();
+    let pool = start(keyed(&code, 1)).await;
+    let busy = of(&pool, "busy", call("stay", "")).await;
+    until("it stays", || code.yard.lines("begun").len() == 1).await;
+    code.write(&version(2));
+    reload(&pool, keyed(&code, 1)).await.expect("it is good");
+    let waits = of(&pool, "other", call("version", "")).await;
+    until("it waits", || pool.info().view.queued == 1).await;
+    code.yard.give("go");
+    assert_eq!(served(busy).await.0, 1);
+    assert_eq!(served(waits).await.0, 2);
+    let events = events(&pool);
+    let most = most_between(&events, EventKind::WorkerSpawned, EventKind::WorkerTerminated);
+    assert!(most <= 3, "{most} at a time: the busy one, its successor, and the trial that leaves");
+    nothing_amiss(&pool);
+    stop(pool).await;
+}
+
 #[tokio::test]
 async fn a_keyed_pool_is_reloaded_session_by_session() {
     let code = Code::new();
-    let keyed = |code: &Code| {
-        let keyed = Some(Keyed { evict: Evict::Lru, evict_min_age: Duration::ZERO });
-        let spec = code.spec(Settings { min: 0, keyed, ..brisk(2) });
-        PoolSpec { key: Some(KeyedBy::Session), affinity: Affinity::StrictQueue, ..spec }
-    };
-    let pool = start(keyed(&code)).await;
+    let pool = start(keyed(&code, 2)).await;
     for session in ["a", "b"] {
         assert_eq!(ask_of(&pool, session, "version", "").await.0, 1);
     }
@@ -292,11 +335,11 @@ async fn a_keyed_pool_is_reloaded_session_by_session() {
     let session = pool.enter("a", None).await.expect("it may be entered");
     let crowd = Crowd::of(2, &pool, &Call { session: Some(session), ..call("version", "") });
     code.write("def broken(:\n");
-    reload(&pool, keyed(&code)).await.expect_err("it is broken");
+    reload(&pool, keyed(&code, 2)).await.expect_err("it is broken");
     assert_eq!(pids(&pool), old);
     crowd.goes_on(10).await;
     code.write(&version(2));
-    reload(&pool, keyed(&code)).await.expect("it is good");
+    reload(&pool, keyed(&code, 2)).await.expect("it is good");
     until("the old ones have left", || pids(&pool).is_disjoint(&old)).await;
     crowd.goes_on(10).await;
     crowd.goes_home().await;

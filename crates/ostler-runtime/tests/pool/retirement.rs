@@ -117,7 +117,7 @@ async fn a_worker_beyond_the_hard_limit_is_killed_and_only_its_own_request_fails
         Settings { max_memory_hard: Some(100 * MIB), max_memory: Some(90 * MIB), ..brisk(2) };
     let pool = running(&yard, "swells.py", settings).await;
     let greedy = pool.call(call("swell", "[110]"));
-    until("it has the memory", || yard.lines("begun").len() == 1).await;
+    until("it begins", || yard.lines("begun").len() == 1).await;
     let old = Process::find(yard.lines("begun")[0].parse().expect("a pid"));
     let crowd = Crowd::of(1, &pool, &call("where", ""));
     let Failure::Crashed { reason, .. } = failure(greedy).await else { panic!("it was killed") };

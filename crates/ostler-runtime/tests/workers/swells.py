@@ -9,8 +9,8 @@ from yard import await_sign, note
 
 @ostler.function
 def swell(mib: int):
-    kept = b"x" * (mib << 20)
     note("begun", str(os.getpid()))
+    kept = b"x" * (mib << 20)
     await_sign("go")
     return len(kept)
 

@@ -471,6 +471,7 @@ impl Ledger {
         require!(unheard.is_none(), "what is handed over is taken", "{unheard:?}");
         let unused = bonds.tied.take();
         require!(unused.is_none(), "watchers are told of bindings", "{unused:?} is not so");
+        self.check_at_once()?;
         if self.bonds.told_now.is_empty() {
             return Ok(());
         }
@@ -484,6 +485,22 @@ impl Ledger {
             untold.is_none() || self.shutdown.is_some(),
             "those who wait for a lost process are told at once",
             "{untold:?}"
+        );
+        Ok(())
+    }
+
+    /// Who does not want to wait for the process of its session does not.
+    fn check_at_once(&self) -> Verdict {
+        let Some(request) = self.arrived.filter(|id| self.requests.waits(*id)) else {
+            return Ok(());
+        };
+        let spec = self.spec(request);
+        let bond = spec.bond.filter(|_| spec.target == Target::Any);
+        let bond = bond.filter(|bond| bond.affinity == Affinity::StrictFailFast);
+        require!(
+            !bond.is_some_and(|bond| self.bonds.is_tied(bond.session)),
+            "who does not wait is told at once",
+            "{request:?} {bond:?} waits"
         );
         Ok(())
     }

@@ -111,19 +111,17 @@ impl Ledger {
         }
     }
 
-    /// No planned end costs a request; one of a worker that has to keep its name may, if it does
-    /// not finish in time.
+    /// No planned end costs a request.
     fn judge_loss(&self, request: RequestId, outcome: Outcome) -> Verdict {
         let Outcome::Lost { reason: LossReason::Stopped(StopReason::Retired(_)), .. } = outcome
         else {
             return Ok(());
         };
-        let last = self.requests.get(request).and_then(|row| row.last);
-        let regular = last.is_some_and(|last| self.workers.is_regular(last.worker));
         require!(
-            !regular,
+            false,
             "nothing is lost by a planned end",
-            "{request:?} is {outcome:?} at {last:?}"
+            "{request:?} is {outcome:?} at {:?}",
+            self.requests.get(request).and_then(|row| row.last)
         );
         Ok(())
     }
@@ -197,9 +195,12 @@ impl Ledger {
         );
         worker.generation = id.generation;
         let dedicated = worker.dedicated;
+        if dedicated {
+            worker.retiring = None;
+        }
         self.restarts.spawned(now, id, &self.settings)?;
         self.reloads.spawned(id, edition)?;
-        self.processes.spawn(now, id, (dedicated, edition), &self.settings)
+        self.processes.spawn(now, id, (dedicated, edition), (&self.settings, self.beside()))
     }
 
     fn judge_assign(

@@ -54,10 +54,12 @@ impl Ledger {
     }
 
     /// Workers are missing: somebody new will come and bring a place.
-    fn awaits_workers(&self) -> bool {
+    fn awaits_workers(&self, doubt: Doubt) -> bool {
         let living = self.workers.living();
         let pool = living.iter().filter(|(_, row)| !row.dedicated && row.status.is_some());
-        !self.breaker_open && !self.control.paused && pool.count() < self.settings.max as usize
+        let grows = doubt == Doubt::Hopeful && self.size.target < self.settings.max;
+        let room = pool.count() < self.settings.max as usize;
+        !self.breaker_open && !self.control.paused && (room || grows)
     }
 
     /// Those that wait in a queue by then and of which it cannot be shown that they will go on.
@@ -93,7 +95,7 @@ impl Ledger {
                 let living = living.filter(|(_, row)| !row.dedicated).map(|(id, _)| id);
                 let dying = self.processes.rows().filter(|row| !row.dedicated);
                 let mut pool = living.chain(dying.map(|row| row.id.worker));
-                self.awaits_workers() || pool.any(|id| self.may_come_free(id, keepers, doubt))
+                self.awaits_workers(doubt) || pool.any(|id| self.may_come_free(id, keepers, doubt))
             }
             Target::Worker(id) => self.may_come_free(id, keepers, doubt),
             Target::Lease(lease, place) => {

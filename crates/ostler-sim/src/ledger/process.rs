@@ -144,7 +144,7 @@ impl Processes {
         now: Time,
         id: ProcessId,
         (dedicated, edition): (bool, u32),
-        settings: &Settings,
+        (settings, beside): (&Settings, usize),
     ) -> Verdict {
         self.spawns += 1;
         let row = Row { edition, ..Row::new(now, id, dedicated, settings) };
@@ -158,9 +158,9 @@ impl Processes {
         let starting = |row: &&Row| row.ready.is_none() && !row.exited;
         let starting = self.rows.values().filter(starting).count();
         require!(
-            starting <= settings.start_batch as usize,
+            starting <= settings.start_batch as usize + beside,
             "starts come in batches",
-            "{starting} processes start at once, {} may",
+            "{starting} processes start at once, {} and {beside} may",
             settings.start_batch
         );
         let kin = |row: &&Row| row.dedicated && row.stopping.is_none() && !row.exited;

@@ -88,6 +88,7 @@ impl Ledger {
         let next = self.reloads.edition + 1;
         let trial = self.reloads.trial.and_then(|trial| self.processes.of(trial));
         let ready = trial.is_some_and(|row| row.ready.is_some() && !row.exited);
+        let left = trial.is_some();
         let fits = match notice {
             Notice::ReloadBegun { edition } => self.reloads.under_way() && *edition == next,
             Notice::Reloaded { edition } => {
@@ -103,12 +104,22 @@ impl Ledger {
                 let under_way = self.reloads.under_way.take();
                 self.reloads.due = under_way.as_ref().map(|(order, _)| (*order, false));
                 self.reloads.trial = None;
-                gone && trial.is_none() && *edition == next && under_way.is_some()
+                self.begin_ttls_anew();
+                gone && !left && *edition == next && under_way.is_some()
             }
             _ => true,
         };
         require!(fits, "a reload ends as its first worker does", "{notice:?}: {:?}", self.reloads);
         Ok(())
+    }
+
+    /// Whoever was paired with the one that came to nothing has all its time again.
+    fn begin_ttls_anew(&mut self) {
+        let (now, jitter) = (self.heard_at, 1.0 + self.settings.ttl_jitter * 1.001);
+        let by = self.settings.ttl.map(|ttl| now.after(ttl.mul_f64(jitter)));
+        for row in self.processes.rows_mut() {
+            row.ttl_by = row.ttl_by.and(by);
+        }
     }
 
     fn adopt(&mut self, order: OrderId, settings: Settings) {

@@ -28,6 +28,8 @@ pub(super) struct Replacements {
     leaving: BTreeSet<WorkerId>,
     /// The process that reached a limit with this event.
     spent: Option<ProcessId>,
+    /// Somebody was to be replaced, at some time.
+    any: bool,
     /// The worker that completes with this event.
     completes: Option<WorkerId>,
 }
@@ -38,8 +40,9 @@ impl Replacements {
     }
 
     /// Somebody who was ready after it was known that the old one is to go.
-    fn successor(&mut self, old: WorkerId, since: Time) -> Option<WorkerId> {
-        let at = self.readied.iter().position(|(at, new)| *at >= since && *new > old)?;
+    fn successor(&mut self, since: Time) -> Option<WorkerId> {
+        // The first of them: whoever may have that one and no other has had it already.
+        let at = self.readied.iter().position(|(at, _)| *at >= since)?;
         self.readied.remove(at).map(|(_, new)| new)
     }
 }
@@ -89,6 +92,7 @@ impl Ledger {
         let departs = leaves_for_good(reason) || keyed_trial;
         // Who is to go is told so a second time when it turns out that nobody need follow.
         let spare = before.is_some() && self.staying() > self.allowed();
+        self.replacements.any |= !departs && self.workers.is_regular(worker);
         let since = before.map_or(now, |before| before.since);
         if let Some(row) = self.workers.get_mut(worker) {
             row.retiring = Some(Retiring { reason, since, departs, spare });
@@ -158,7 +162,7 @@ impl Ledger {
         if retiring.departs {
             return Ok(());
         }
-        let successor = self.replacements.successor(id, retiring.since);
+        let successor = self.replacements.successor(retiring.since);
         if successor.is_none() && retiring.spare {
             return Ok(());
         }
@@ -209,12 +213,20 @@ impl Ledger {
         let large = large && row.measured == Some(self.heard_at);
         let spent = s.max_requests.is_some_and(|most| row.served >= most);
         let goes = self.workers.get(id.worker).is_some_and(|row| row.retiring.is_some());
+        let goes = goes || self.reloads.under_way();
         require!(
             goes || !self.phases.serves(id) || !(large || spent),
             "who is worn out is replaced",
             "{row:?}"
         );
         Ok(())
+    }
+
+    /// Successors, and the first of a new kind, that may start beside all others.
+    pub(super) fn beside(&self) -> usize {
+        let most = self.reloads.retire_max.max(self.settings.retire_max) as usize;
+        let replaced = if self.replacements.any { most } else { 0 };
+        replaced + usize::from(self.reloads.under_way())
     }
 
     /// Between two events: no place of one that completes is held by anybody.
@@ -228,7 +240,8 @@ impl Ledger {
     /// When it has served long enough.
     pub(super) fn ttl_due(&self, row: &Row) -> Option<Time> {
         let told = self.workers.get(row.id.worker).is_some_and(|row| row.retiring.is_some());
-        let stays = !told && self.phases.serves(row.id);
+        // Whoever is paired with the first of a new kind is told when that has proved itself.
+        let stays = !told && !self.reloads.under_way() && self.phases.serves(row.id);
         row.ttl_by.filter(|_| stays)
     }
 

@@ -4,6 +4,7 @@
 use ostler_core::{Event, IdMap, ProcessId, RequestId, RequestSpec, Target};
 
 use super::process::{End, Inner, Life, Step, Work};
+use super::sessions::Belonging;
 use super::{Happening, World};
 use crate::prng::Prng;
 use crate::violation::Verdict;
@@ -81,7 +82,9 @@ impl World {
         };
         let mut ancestors = spec.ancestors.clone();
         ancestors.push(outer);
-        RequestSpec { target, idempotent, fingerprint, ancestors, ..spec.clone() }
+        let belonging = Belonging { bond: spec.bond, key: spec.key };
+        let owner = belonging.owner(target).unwrap_or(spec.owner);
+        RequestSpec { target, owner, idempotent, fingerprint, ancestors, ..spec.clone() }
     }
 
     /// A caller has its outcome: whoever waited for it goes on, what it waits for is taken back.

@@ -94,9 +94,9 @@ fn a_bound_of_the_server_changes_the_pools_that_follow_it() {
 #[test]
 fn a_pool_that_was_taken_over_differs_no_more() {
     let file = |pools: &[(&str, &str)]| {
-        let pools = pools.iter().map(|(name, settings)| {
-            format!("[pools.{name}]\ncommand = [\"x\"]\n{settings}\n")
-        });
+        let pools = pools
+            .iter()
+            .map(|(name, settings)| format!("[pools.{name}]\ncommand = [\"x\"]\n{settings}\n"));
         valid(&format!("version = 1\n{}", pools.collect::<String>()))
     };
     let mut current = file(&[("a", "ttl = 5"), ("b", ""), ("c", "ttl = 5")]);
