@@ -105,7 +105,7 @@ def load(path):
 
 def run_file(path, name):
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or not isinstance(spec.loader, importlib.machinery.SourceLoader):
+    if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
         raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
