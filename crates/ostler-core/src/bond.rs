@@ -27,7 +27,12 @@ pub(crate) struct Bonds {
     ties: IdMap<SessionId, Tie>,
     /// The sessions of each process.
     at: BTreeSet<(ProcessId, SessionId)>,
+    /// Those of them that are being saved.
+    saving: BTreeSet<(ProcessId, SessionId)>,
 }
+
+/// Sessions that a process is asked to hand over at a time, so that each has its time.
+const SAVES_AT_A_TIME: usize = 16;
 
 #[derive(Debug)]
 struct Tie {
@@ -125,6 +130,7 @@ impl Bonds {
         tie.knot = Knot::Free(Continuity::Restarted);
         tie.running = 0;
         self.at.remove(&(process, session));
+        self.saving.remove(&(process, session));
         Some(process)
     }
 
@@ -148,6 +154,11 @@ impl Bonds {
         self.at.range(all).map(|(_, session)| *session)
     }
 
+    fn saving_at(&self, process: ProcessId) -> Vec<SessionId> {
+        let all = (process, SessionId(0))..=(process, SessionId(u64::MAX));
+        self.saving.range(all).map(|(_, session)| *session).collect()
+    }
+
     pub fn any_at(&self, process: ProcessId) -> bool {
         self.sessions_at(process).next().is_some()
     }
@@ -168,6 +179,10 @@ impl Bonds {
         for (session, tie) in &self.ties {
             let (Knot::Held(process) | Knot::Saving { process, .. }) = tie.knot else { continue };
             listed += usize::from(self.at.contains(&(process, *session)));
+            let saving = matches!(tie.knot, Knot::Saving { .. });
+            if saving != self.saving.contains(&(process, *session)) {
+                return Err(format!("{session:?} is {:?}, and listed otherwise", tie.knot));
+            }
             match holds(process, *session) {
                 None => return Err(format!("{session:?} is bound to {process}, which is gone")),
                 Some(held) if (tie.running as usize) > held => {
@@ -337,21 +352,30 @@ impl Pool {
         let process_id = worker.process_id();
         let Some(process) = worker.process() else { return };
         let saves = process.saves_sessions && process.serving();
-        let sessions: Vec<SessionId> = self.bonds.sessions_at(process_id).collect();
-        for session in sessions {
-            let tie = self.bonds.ties.get_mut(&session).expect("it is listed");
-            if tie.running > 0 || tie.knot != Knot::Held(process_id) {
-                continue;
+        let room = match saves {
+            true => SAVES_AT_A_TIME.saturating_sub(self.bonds.saving_at(process_id).len()),
+            false => usize::MAX,
+        };
+        let quiet = |session: &SessionId| {
+            let tie = &self.bonds.ties[session];
+            tie.running == 0 && tie.knot == Knot::Held(process_id)
+        };
+        let moving = self.bonds.sessions_at(process_id).filter(quiet).take(room);
+        for session in moving.collect::<Vec<_>>() {
+            match saves {
+                true => self.save(cx, session, process_id),
+                false => self.let_go(cx, session, process_id, false),
             }
-            if !saves {
-                self.let_go(cx, session, process_id, false);
-                continue;
-            }
-            tie.knot = Knot::Saving { process: process_id, since: cx.now };
-            cx.push(Command::SaveSession { process: process_id, session });
-            let by = cx.now.after(self.settings.save_timeout);
-            self.timers.set_earlier(Timer::Save(id), by);
         }
+    }
+
+    fn save(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId) {
+        let tie = self.bonds.ties.get_mut(&session).expect("it is bound there");
+        tie.knot = Knot::Saving { process, since: cx.now };
+        self.bonds.saving.insert((process, session));
+        cx.push(Command::SaveSession { process, session });
+        let by = cx.now.after(self.settings.save_timeout);
+        self.timers.set_earlier(Timer::Save(process.worker), by);
     }
 
     /// The session leaves its process in peace; those of it who wait go elsewhere.
@@ -391,8 +415,7 @@ impl Pool {
     /// What a worker has not handed over by now, it will not.
     pub(crate) fn on_save_overdue(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         let Some(process) = self.workers.get(&id).map(|worker| worker.process_id()) else { return };
-        let sessions: Vec<SessionId> = self.bonds.sessions_at(process).collect();
-        for session in sessions {
+        for session in self.bonds.saving_at(process) {
             let Knot::Saving { since, .. } = self.bonds.ties[&session].knot else { continue };
             let by = since.after(self.settings.save_timeout);
             if by <= cx.now {
@@ -405,6 +428,17 @@ impl Pool {
     }
 
     pub(crate) fn on_session_ended(&mut self, cx: &mut Cx<'_>, session: SessionId) {
+        self.unbind(cx, session);
+        // Those who wait are served, but nobody would end what they were bound by.
+        for request in self.requests.values_mut() {
+            let waits = !matches!(request.place, Place::Held(_));
+            if waits && request.spec.bond.is_some_and(|bond| bond.session == session) {
+                request.spec.bond = None;
+            }
+        }
+    }
+
+    fn unbind(&mut self, cx: &mut Cx<'_>, session: SessionId) {
         if let Some(process) = self.bonds.forget(session) {
             cx.notify(Notice::Session { session, process, step: BondStep::Unbound });
             self.reroute(cx, process.worker, Some(session));
@@ -449,7 +483,7 @@ impl Pool {
         order: OrderId,
         session: SessionId,
     ) {
-        self.on_session_ended(cx, session);
+        self.unbind(cx, session);
         cx.push(Command::Reply { order, reply: Reply::PoolDone });
     }
 

@@ -39,14 +39,15 @@ impl Pool {
         self.begin_trial(cx);
     }
 
-    /// As soon as a place for it is free among those who are replaced.
+    /// In the place of another one, if one may be replaced.
     pub(crate) fn begin_trial(&mut self, cx: &mut Cx<'_>) {
         let waits = self.reload.as_ref().is_some_and(|reload| reload.trial.is_none());
         let full = self.replacing.len() >= self.settings.retire_max.max(1) as usize;
-        if !waits || full || self.stage != Stage::Open {
+        if !waits || self.stage != Stage::Open {
             return;
         }
-        let old = self.predecessor_of_trial();
+        // Somebody who is long in leaving does not hold up the others: then it comes beside them.
+        let old = self.predecessor_of_trial().filter(|_| !full);
         let trial = self.create_worker(cx, None, false);
         self.reload.as_mut().expect("looked up above").trial = Some(trial);
         if let Some(old) = old {
@@ -100,6 +101,7 @@ impl Pool {
         let edition = self.edition;
         cx.notify(Notice::Reloaded { edition });
         cx.push(Command::Reply { order: reload.order, reply: Reply::Reloaded { edition } });
+        self.aim_within_bounds(cx);
         if self.restarts.breaker != Breaker::Closed {
             self.close_breaker(cx);
         }

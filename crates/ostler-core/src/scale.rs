@@ -139,10 +139,14 @@ impl Pool {
         cx.push(Command::Reply { order, reply: Reply::PoolDone });
     }
 
-    /// After `min` or `max` changed.
-    pub(crate) fn resize(&mut self, cx: &mut Cx<'_>) {
+    pub(crate) fn aim_within_bounds(&mut self, cx: &mut Cx<'_>) {
         let (min, max) = (self.settings.min, self.settings.max);
         self.set_target(cx, self.target.clamp(min, max));
+    }
+
+    /// After `min` or `max` changed.
+    pub(crate) fn resize(&mut self, cx: &mut Cx<'_>) {
+        self.aim_within_bounds(cx);
         self.replenish(cx);
         let workers: Vec<WorkerId> = self.workers.keys().copied().collect();
         for worker in workers {

@@ -37,6 +37,8 @@ pub(crate) struct QueryMeta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) continuity: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) traceparent: Option<Cow<'a, str>>,

@@ -90,6 +90,8 @@ pub enum Function {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     pub session_id: Option<String>,
+    /// What the session finds here: `bound`, `same`, `elsewhere`, `restored` or `restarted`.
+    pub continuity: Option<String>,
     /// 1 on the first try.
     pub attempt: u32,
     pub traceparent: Option<String>,
@@ -105,6 +107,7 @@ impl Default for Context {
     fn default() -> Self {
         Context {
             session_id: None,
+            continuity: None,
             attempt: 1,
             traceparent: None,
             credit: None,
@@ -222,6 +225,7 @@ fn context_from(meta: &mut QueryMeta<'static>, wire: Wire) -> Option<Context> {
     let shard = meta.shard.zip(meta.shard_count);
     let context = Context {
         session_id: meta.session_id.take().map(Cow::into_owned),
+        continuity: meta.continuity.take().map(Cow::into_owned),
         attempt: meta.attempt.unwrap_or(1),
         traceparent: meta.traceparent.take().map(Cow::into_owned),
         credit: meta.credit,
@@ -269,6 +273,7 @@ fn context_meta(context: Option<&Context>, wire: Wire) -> QueryMeta<'_> {
     QueryMeta {
         function: None,
         session_id: context.session_id.as_deref().map(Cow::Borrowed),
+        continuity: context.continuity.as_deref().map(Cow::Borrowed),
         attempt: (context.attempt != 1).then_some(context.attempt),
         traceparent: context.traceparent.as_deref().map(Cow::Borrowed),
         content_type: None,

@@ -236,7 +236,10 @@ impl Attendance {
     fn note_early_end(&self, exit: CoreExit) {
         let launcher = &self.driver.launcher;
         let program = launcher.program();
-        let mut why = format!("`{program}` {} before it was ready", describe_exit(exit));
+        let mut why = match launcher.was_late(self.link.process) {
+            true => format!("`{program}` was not ready within start_timeout"),
+            false => format!("`{program}` {} before it was ready", describe_exit(exit)),
+        };
         for line in self.link.any_words(LAST_WORDS) {
             why.push_str("\n  ");
             why.push_str(&line);

@@ -171,7 +171,8 @@ async fn own(
     parent: Option<&Exchange>,
 ) -> Result<Body, Denied> {
     let sessions = driver.directory.sessions();
-    Ok(session::operate(&sessions, &call.function, &call.body, parent).await?)
+    let pool = driver.launcher.pool();
+    Ok(session::operate(&sessions, pool, &call.function, &call.body, parent).await?)
 }
 
 async fn call_host(
@@ -242,7 +243,7 @@ async fn call_pool(
         priority: parent.map_or(0, |parent| parent.priority),
         owner: parent.map_or(0, |parent| parent.owner),
         traceparent,
-        session: parent.and_then(|parent| inherited(parent, &pool)),
+        session: inherited(parent, &pool).await?,
         ..Call::default()
     };
     let running = pool.call_within(nested, lineage);
@@ -252,8 +253,16 @@ async fn call_pool(
 }
 
 /// What a request calls belongs to its session too, in the manner of the pool that is called.
-fn inherited(parent: &Exchange, pool: &Pool) -> Option<CallSession> {
-    let details = parent.details.as_ref()?;
-    let id = Arc::clone(details.session.as_ref()?);
-    Some(CallSession { id, number: details.session_number, affinity: pool.affinity() })
+async fn inherited(
+    parent: Option<&Exchange>,
+    pool: &Pool,
+) -> Result<Option<CallSession>, CallError> {
+    let details = parent.and_then(|parent| parent.details.as_ref());
+    let session = details.and_then(|details| Some((details.session.as_ref()?, details)));
+    // One that has ended meanwhile is not made anew by what its last request calls.
+    let lives = |number| pool.directory().sessions().id_of(number).is_some();
+    match session.filter(|(_, details)| lives(details.session_number)) {
+        None => Ok(None),
+        Some((id, _)) => pool.enter(id, None).await.map(Some),
+    }
 }

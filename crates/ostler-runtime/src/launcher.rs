@@ -32,6 +32,8 @@ pub(crate) struct Launcher {
     last_failure: Mutex<Option<String>>,
     /// Processes to be killed as soon as there is something to kill.
     condemned: Mutex<HashSet<ProcessId>>,
+    /// Processes that were not ready in time.
+    late: Mutex<HashSet<ProcessId>>,
 }
 
 /// How one kind of worker is made.
@@ -130,6 +132,7 @@ impl Launcher {
             functions: Mutex::default(),
             last_failure: Mutex::default(),
             condemned: Mutex::default(),
+            late: Mutex::default(),
         })
     }
 
@@ -256,6 +259,15 @@ impl Launcher {
 
     pub fn last_failure(&self) -> Option<String> {
         self.last_failure.lock().expect("no code panics here").clone()
+    }
+
+    pub fn note_late(&self, process: ProcessId) {
+        self.late.lock().expect("no code panics here").insert(process);
+    }
+
+    /// Whether it was not ready in time; asked once, when it has ended.
+    pub fn was_late(&self, process: ProcessId) -> bool {
+        self.late.lock().expect("no code panics here").remove(&process)
     }
 
     /// To be killed, though it is not there yet.

@@ -300,6 +300,11 @@ impl Pool {
         }
     }
 
+    /// Whether a call of this function may be meant for somebody, as far as that is known.
+    pub fn knows(&self, function: &str) -> bool {
+        self.look_up(function).is_ok()
+    }
+
     /// Whether a function yields, as far as that is known. Workers that announce their functions
     /// are believed.
     fn look_up(&self, function: &str) -> Result<Option<bool>, Refused> {

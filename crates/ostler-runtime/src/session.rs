@@ -45,7 +45,8 @@ impl Pool {
         affinity: Option<Affinity>,
     ) -> Result<CallSession, CallError> {
         let affinity = affinity.unwrap_or_else(|| self.affinity());
-        let entered = self.directory().sessions().enter(id, affinity.strict()).await;
+        let strict = affinity.strict().then(|| self.name());
+        let entered = self.directory().sessions().enter(id, strict).await;
         let entered = entered.map_err(Refused::Session)?;
         if entered.lost {
             return Err(Refused::Pool(Refusal::SessionWorkerLost).into());
@@ -63,7 +64,7 @@ impl Pool {
 
 impl Driver {
     pub(crate) fn session_id(&self, session: SessionId) -> Option<Arc<str>> {
-        Some(self.directory.sessions().peek_number(session.0)?.id)
+        self.directory.sessions().id_of(session.0)
     }
 
     /// A request of a session goes to a worker: what does it find there? The core does not know what
@@ -74,11 +75,17 @@ impl Driver {
         };
         let (sessions, number) = (self.directory.sessions(), details.session_number);
         sessions.note_worker(number, &link.name);
-        let saved = || sessions.peek_number(number).is_some_and(|session| session.saved);
+        let saved = || self.has_saved(number);
         match found {
-            Continuity::Bound if saved() => Continuity::Restored,
+            // Or it came after its time, and is there all the same.
+            Continuity::Bound | Continuity::Restarted if saved() => Continuity::Restored,
             found => found,
         }
+    }
+
+    /// Whether there is something that a worker of this pool can take up.
+    fn has_saved(&self, session: u64) -> bool {
+        self.directory.sessions().has_saved(session, self.launcher.pool()).unwrap_or(false)
     }
 
     /// A worker handed over what it kept of a session: it has left only when that is on the disk.
@@ -87,9 +94,11 @@ impl Driver {
         self.run(async move {
             let saved = match state {
                 // It never began with that session: what an earlier one saved is still there.
-                None => me.directory.sessions().peek_number(session.0).is_some_and(|s| s.saved),
+                None => me.has_saved(session.0),
                 Some(state) => {
-                    let kept = me.directory.sessions().save_state(session.0, content(&state)).await;
+                    let pool = me.launcher.pool();
+                    let kept =
+                        me.directory.sessions().save_state(session.0, pool, content(&state)).await;
                     if let Err(error) = &kept {
                         tracing::warn!(%process, "the state of a session cannot be kept: {error}");
                     }
@@ -159,6 +168,7 @@ struct PatchBody {
 /// An operation of a worker on the session of the request that it works on, and on no other.
 pub(crate) async fn operate(
     sessions: &Sessions,
+    pool: &str,
     operation: &str,
     body: &Body,
     parent: Option<&Exchange>,
@@ -175,7 +185,7 @@ pub(crate) async fn operate(
                 sessions.patch(id, patch).await.map(|session| shown(&session))
             }
             "session.take" => {
-                let taken = sessions.take_state(details.session_number).await;
+                let taken = sessions.take_state(details.session_number, pool).await;
                 taken.map(|state| state.map_or_else(|| Body::json("null"), |state| of(&state)))
             }
             _ => return Err(unknown(operation).into()),

@@ -14,7 +14,13 @@ const OFTEN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(5);
 
 pub(crate) async fn keep(driver: Arc<Driver>) {
-    let Ok(mut census) = Census::new() else { return };
+    let mut census = match Census::new() {
+        Ok(census) => census,
+        Err(error) => {
+            let pool = driver.launcher.pool();
+            return tracing::error!(pool, "memory cannot be measured: {error}");
+        }
+    };
     let pressure = Pressure::find();
     let mut strain = Strain::default();
     loop {

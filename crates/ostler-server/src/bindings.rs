@@ -92,7 +92,7 @@ pub(crate) struct BindingQuery {
     pool: Option<String>,
 }
 
-/// Has the workers of a session forget it; its next call binds it anew.
+/// Takes a session from its workers; its next call binds it anew.
 #[utoipa::path(delete, path = "/api/sessions/{id}/binding", tag = "sessions",
     operation_id = "binding.delete", params(("id" = String, Path), BindingQuery),
     responses((status = 204, description = "It is bound no more")))]

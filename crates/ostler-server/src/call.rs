@@ -136,7 +136,8 @@ async fn answer(
     let pool = whom.pool();
     let limit = shared.max_body.min(usize::try_from(pool.max_body()).unwrap_or(usize::MAX));
     call.body = upload::received(incoming, encoding, limit).await?;
-    if let Some(session) = session {
+    // A call that will be refused makes no session.
+    if let Some(session) = session.filter(|_| pool.knows(&call.function)) {
         session.enter(pool, &mut call).await?;
     }
     let mut running = whom.call(call)?;

@@ -46,7 +46,7 @@ pub enum Changed {
     Unchanged,
 }
 
-/// Why everything stays as it was.
+/// Why it ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReloadProblem {
     /// The file cannot be read or does not hold together. The text says where.
@@ -116,7 +116,8 @@ pub(crate) struct ReloadOrder {
 }
 
 /// Reads the configuration anew. Answered when a worker of each new kind has proved itself and the
-/// others are being replaced; if one does not, nothing is changed.
+/// others are being replaced. Pools are done in the order of the configuration: one that does not become
+/// ready, and those after it, stay as they were.
 #[utoipa::path(post, path = "/api/reload", tag = "server", operation_id = "server.reload",
     request_body = Option<ReloadOrder>, responses((status = 200, body = ReloadReport)))]
 pub(crate) async fn reload(

@@ -14,6 +14,8 @@ pub struct Pools {
 #[derive(Debug, Default)]
 struct Roster {
     served: Vec<Served>,
+    /// Not served any more, but not gone either: the server does not end before they have.
+    leaving: Vec<Pool>,
     /// How many there ever were.
     places: usize,
     /// The server ends, and whoever comes now ends with it: at once, or after its calls.
@@ -46,11 +48,15 @@ impl Pools {
         roster.served.push(Served { place, pool });
     }
 
-    /// It is not served any more. What becomes of it is up to whoever takes it.
+    /// It is not served any more. What becomes of it is up to whoever takes it, until the server
+    /// ends.
     pub fn remove(&self, name: &str) -> Option<Pool> {
         let mut roster = self.write();
         let found = roster.served.iter().position(|served| served.pool.name() == name)?;
-        Some(roster.served.remove(found).pool)
+        let pool = roster.served.remove(found).pool;
+        roster.leaving.retain(|pool| !pool.readiness().borrow().stopped);
+        roster.leaving.push(pool.clone());
+        Some(pool)
     }
 
     pub fn find(&self, name: &str) -> Option<Pool> {
@@ -67,15 +73,22 @@ impl Pools {
     pub(crate) fn end(&self, now: bool) {
         let mut roster = self.write();
         roster.ending = Some(now);
-        roster.served.iter().for_each(|served| served.pool.shut_down(now));
+        let served = roster.served.iter().map(|served| &served.pool);
+        served.chain(&roster.leaving).for_each(|pool| pool.shut_down(now));
     }
 
     /// Waits until none is left that runs.
     pub(crate) async fn ended(&self) {
-        let runs = |served: &Served| !served.pool.readiness().borrow().stopped;
-        while let Some(Served { pool, .. }) = self.all().into_iter().find(runs) {
+        while let Some(pool) = self.running() {
             pool.stopped().await;
         }
+    }
+
+    fn running(&self) -> Option<Pool> {
+        let roster = self.read();
+        let served = roster.served.iter().map(|served| &served.pool);
+        let runs = |pool: &&Pool| !pool.readiness().borrow().stopped;
+        served.chain(&roster.leaving).find(runs).cloned()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Roster> {

@@ -232,7 +232,8 @@ pub(crate) async fn patch(
     Ok(shown(StatusCode::OK, &session))
 }
 
-/// Ends a session. Its processes forget it.
+/// Ends a session. It is bound to no process any more; in a pool with `key = "session"` its worker
+/// leaves.
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", operation_id = "sessions.delete",
     params(("id" = String, Path), IfMatchHeader),
     responses((status = 204, description = "It is gone")))]

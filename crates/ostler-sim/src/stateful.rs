@@ -13,7 +13,7 @@ const fn ms(n: u64) -> Duration {
 }
 
 /// Resident bytes beyond which a process is replaced, and killed.
-pub const MEMORY: (u64, u64) = (1_800, 1_950);
+pub const MEMORY: (u64, u64) = (1_600, 1_850);
 /// The most that any process is ever measured to have.
 pub const MEMORY_MAX: u64 = 2_000;
 

@@ -1,9 +1,9 @@
 //! Worlds by the hundred. `OSTLER_SIM_EVENTS` sets how many events the long test lives through,
 //! `OSTLER_SIM_SEED` where it begins.
 
-use ostler_core::{Admission, CapacityFrom, Strategy};
+use ostler_core::{Admission, Affinity, CapacityFrom, Evict, Strategy};
 use ostler_sim::run::{Failure, run};
-use ostler_sim::{Profile, Tracing};
+use ostler_sim::{Deed, Profile, Tracing};
 
 const EVENTS: u64 = 10_000_000;
 const EVENTS_PER_WORLD: u64 = 8_000;
@@ -79,4 +79,32 @@ fn the_worlds_differ_in_what_they_ask() {
     assert!(some(|world| world.load.nested > 0.0) && some(|world| world.faults.poison > 0.0));
     assert!(some(|world| world.faults.falls_unwell > 0.0 && world.settings.checkup.is_some()));
     assert!(some(|world| world.store.doubts > 0.0) && some(|world| world.store.refuses > 0.0));
+}
+
+#[test]
+fn the_worlds_differ_in_their_sessions_keys_and_sizes() {
+    let profiles: Vec<Profile> = (0..400).map(Profile::draw).collect();
+    let some = |holds: fn(&Profile) -> bool| profiles.iter().any(holds);
+    assert!(some(|world| world.state.sessions == 0 && world.state.deeds.is_empty()));
+    for affinity in [Affinity::Hint, Affinity::StrictQueue, Affinity::StrictFailFast] {
+        let has = |world: &Profile| world.state.affinities.contains(&affinity);
+        assert!(
+            profiles.iter().any(|world| world.state.bonded > 0.0 && has(world)),
+            "{affinity:?}"
+        );
+    }
+    assert!(some(|world| world.state.hooks == 0.0) && some(|world| world.state.hooks == 1.0));
+    assert!(some(|world| world.state.saving.never_answers > 0.0 && world.state.bonded > 0.0));
+    for evict in [Evict::Lru, Evict::Oldest, Evict::LeastUsed] {
+        let same = |world: &Profile| world.settings.keyed.is_some_and(|keyed| keyed.evict == evict);
+        assert!(profiles.iter().any(same), "{evict:?}");
+    }
+    assert!(some(|world| world.state.keys > world.settings.max));
+    assert!(some(|world| world.settings.min == 0) && some(|world| world.settings.min > 1));
+    assert!(some(|world| world.settings.ttl.is_some() && world.settings.max_requests.is_some()));
+    assert!(some(|world| world.settings.max_memory_hard.is_some()));
+    assert!(some(|world| world.settings.retire_max == 2));
+    assert!(some(
+        |world| world.state.deeds.contains(&Deed::Reload) && world.state.bad_reloads > 0.5
+    ));
 }

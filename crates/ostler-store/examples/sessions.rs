@@ -72,7 +72,7 @@ async fn create(sessions: &Sessions, count: usize) {
 
 async fn reads(sessions: &Sessions, count: usize) {
     alone("enter a known session", async |n| {
-        sessions.enter(&id(n % count), false).await.expect("is there");
+        sessions.enter(&id(n % count), None).await.expect("is there");
     })
     .await;
     alone("get", async |n| drop(sessions.get(&id(n % count)).await.expect("is there"))).await;
@@ -97,7 +97,7 @@ async fn writes(sessions: &Sessions, count: usize) {
     })
     .await;
     together("enter a new one (64 callers)", sessions, |sessions, n| async move {
-        sessions.enter(&format!("new-{n}"), true).await.expect("is made");
+        sessions.enter(&format!("new-{n}"), Some("pool")).await.expect("is made");
     })
     .await;
     together("delete (64 callers)", sessions, |sessions, n| async move {

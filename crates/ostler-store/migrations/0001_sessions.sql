@@ -18,8 +18,8 @@ CREATE TABLE session (
     ttl           INTEGER NOT NULL,
     expires_at    INTEGER,
     last_worker   TEXT,
-    -- The node that bound it under a strict mode.
-    strict_node   TEXT,
+    -- Where it is bound under a strict mode, and by which node: a JSON object, pool to node.
+    strict_nodes  TEXT NOT NULL,
     checksum      INTEGER NOT NULL
 ) STRICT;
 
@@ -33,10 +33,12 @@ CREATE TABLE session_program (
     PRIMARY KEY (session, name)
 ) STRICT;
 
--- What a worker remembered when it left, until the next one takes it.
+-- What a worker remembered when it left, until the next one of its pool takes it.
 CREATE TABLE session_state (
-    session      INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
+    session      INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    pool         TEXT NOT NULL,
     content_type TEXT NOT NULL,
     data         BLOB NOT NULL,
-    checksum     INTEGER NOT NULL
+    checksum     INTEGER NOT NULL,
+    PRIMARY KEY (session, pool)
 ) STRICT;

@@ -1,5 +1,6 @@
 //! The operations that change sessions: what each demands, and what comes of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,17 +36,22 @@ impl Turn<'_> {
 
     /// For a call: makes the session if it may, uses it, and answers for what a server that is gone
     /// had bound.
-    pub fn enter(&mut self, id: &str, strict: bool) -> Result<Entered, SessionError> {
+    pub fn enter(&mut self, id: &str, strict: Option<&str>) -> Result<Entered, SessionError> {
         let found = self.find(id);
         let created = found.is_none();
         let kept = match found {
             Some(kept) => kept,
             None => self.create_for_call(id)?,
         };
-        let lost = strict && self.lost(&kept);
-        let marked = if lost { None } else { Some(self.rules.boot) };
-        if strict && kept.strict != marked {
-            let after = Kept { strict: marked, ..Kept::clone(&kept) };
+        let lost = strict.is_some_and(|pool| self.lost(&kept, pool));
+        let mut marks = kept.strict.clone();
+        match strict {
+            Some(pool) if lost => drop(marks.remove(pool)),
+            Some(pool) => drop(marks.insert(pool.into(), self.rules.boot)),
+            None => {}
+        }
+        if kept.strict != marks {
+            let after = Kept { strict: marks, ..Kept::clone(&kept) };
             self.replace(&kept, after, true)?;
         } else if !created {
             self.live.touch(kept.number, self.now);
@@ -54,8 +60,9 @@ impl Turn<'_> {
     }
 
     /// Its process had it in memory, and neither is there any more.
-    fn lost(&self, kept: &Kept) -> bool {
-        kept.strict.is_some_and(|boot| boot != self.rules.boot) && kept.saved.is_none()
+    fn lost(&self, kept: &Kept, pool: &str) -> bool {
+        let another = kept.strict.get(pool).is_some_and(|boot| *boot != self.rules.boot);
+        another && !kept.saved.contains_key(pool)
     }
 
     fn create_for_call(&mut self, id: &str) -> Result<Arc<Kept>, SessionError> {
@@ -137,17 +144,27 @@ impl Turn<'_> {
     }
 
     /// Not a use: a worker that leaves keeps no session alive.
-    pub fn save_state(&mut self, number: u64, state: &Content) -> Result<(), SessionError> {
+    pub fn save_state(
+        &mut self,
+        number: u64,
+        pool: &str,
+        state: &Content,
+    ) -> Result<(), SessionError> {
         name::check_content_type(&state.content_type)?;
         let kept = self.existing_number(number)?;
-        let after = Kept { saved: Some(Arc::new(state.clone())), ..Kept::clone(&kept) };
+        let mut after = Kept::clone(&kept);
+        after.saved.insert(pool.into(), Arc::new(state.clone()));
         self.replace(&kept, after, false).map(drop)
     }
 
-    pub fn take_state(&mut self, number: u64) -> Result<Option<Arc<Content>>, SessionError> {
+    pub fn take_state(
+        &mut self,
+        number: u64,
+        pool: &str,
+    ) -> Result<Option<Arc<Content>>, SessionError> {
         let kept = self.existing_number(number)?;
-        let Some(saved) = kept.saved.clone() else { return Ok(None) };
-        let after = Kept { saved: None, ..Kept::clone(&kept) };
+        let mut after = Kept::clone(&kept);
+        let Some(saved) = after.saved.remove(pool) else { return Ok(None) };
         self.replace(&kept, after, false)?;
         Ok(Some(saved))
     }
@@ -165,8 +182,8 @@ impl Turn<'_> {
             ttl: self.ttl(None),
             expires: None,
             programs: Programs::new(),
-            saved: None,
-            strict: None,
+            saved: BTreeMap::new(),
+            strict: BTreeMap::new(),
         }
     }
 

@@ -18,8 +18,9 @@ pub(crate) enum Row {
     NoSession(u64),
     Program(u64, Arc<str>, Arc<Program>),
     NoProgram(u64, Arc<str>),
-    Saved(u64, Arc<Content>),
-    NoSaved(u64),
+    /// By pool.
+    Saved(u64, Arc<str>, Arc<Content>),
+    NoSaved(u64, Arc<str>),
     /// When and where it was used last.
     Seen(u64, Seen),
 }
@@ -32,8 +33,8 @@ impl Row {
             Row::NoSession(number)
             | Row::Program(number, ..)
             | Row::NoProgram(number, _)
-            | Row::Saved(number, _)
-            | Row::NoSaved(number)
+            | Row::Saved(number, ..)
+            | Row::NoSaved(number, _)
             | Row::Seen(number, _) => *number,
         }
     }

@@ -89,8 +89,8 @@ pub(crate) fn add_whole(rows: &mut Vec<Row>, kept: &Arc<Kept>, seen: &Seen) {
     for (name, program) in &kept.programs {
         rows.push(Row::Program(kept.number, Arc::clone(name), Arc::clone(program)));
     }
-    if let Some(saved) = &kept.saved {
-        rows.push(Row::Saved(kept.number, Arc::clone(saved)));
+    for (pool, saved) in &kept.saved {
+        rows.push(Row::Saved(kept.number, Arc::clone(pool), Arc::clone(saved)));
     }
 }
 
@@ -108,11 +108,13 @@ fn add_difference(rows: &mut Vec<Row>, before: &Kept, after: &Arc<Kept>, seen: S
             rows.push(Row::Program(number, Arc::clone(name), Arc::clone(program)));
         }
     }
-    match (&before.saved, &after.saved) {
-        (Some(known), Some(saved)) if Arc::ptr_eq(known, saved) => {}
-        (_, Some(saved)) => rows.push(Row::Saved(number, Arc::clone(saved))),
-        (Some(_), None) => rows.push(Row::NoSaved(number)),
-        (None, None) => {}
+    for pool in before.saved.keys().filter(|pool| !after.saved.contains_key(*pool)) {
+        rows.push(Row::NoSaved(number, Arc::clone(pool)));
+    }
+    for (pool, saved) in &after.saved {
+        if !before.saved.get(pool).is_some_and(|known| Arc::ptr_eq(known, saved)) {
+            rows.push(Row::Saved(number, Arc::clone(pool), Arc::clone(saved)));
+        }
     }
 }
 

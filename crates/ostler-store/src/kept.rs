@@ -31,9 +31,10 @@ pub(crate) struct Kept {
     pub ttl: Millis,
     pub expires: Option<Millis>,
     pub programs: Programs,
-    pub saved: Option<Arc<Content>>,
-    /// The run of the server that bound it under a strict mode.
-    pub strict: Option<Uuid>,
+    /// What workers remembered of it, by pool.
+    pub saved: BTreeMap<Arc<str>, Arc<Content>>,
+    /// The pools where it is bound under a strict mode, each with the run of the server that did it.
+    pub strict: BTreeMap<Arc<str>, Uuid>,
 }
 
 #[derive(Debug, Clone)]
@@ -52,9 +53,12 @@ impl Kept {
     /// What it counts towards the memory that sessions may have.
     pub fn size(&self) -> u64 {
         let programs: u64 = self.programs.iter().map(|(name, p)| program_size(name, p)).sum();
-        let saved = self.saved.as_ref().map_or(0, |saved| CONTENT_OVERHEAD + saved.size());
+        let saved = self
+            .saved
+            .iter()
+            .map(|(pool, saved)| CONTENT_OVERHEAD + pool.len() as u64 + saved.size());
         let texts = self.id.len() + self.metadata.get().len();
-        SESSION_OVERHEAD + texts as u64 + programs + saved
+        SESSION_OVERHEAD + texts as u64 + programs + saved.sum::<u64>()
     }
 
     pub fn program_bytes(&self) -> u64 {
@@ -74,7 +78,7 @@ impl Kept {
             last_worker: seen.worker.clone(),
             version: self.version,
             bytes: self.size(),
-            saved: self.saved.is_some(),
+            saved: !self.saved.is_empty(),
         }
     }
 }

@@ -245,8 +245,8 @@ mod tests {
             ttl: 100,
             expires: None,
             programs: Programs::new(),
-            saved: None,
-            strict: None,
+            saved: BTreeMap::new(),
+            strict: BTreeMap::new(),
         }
     }
 

@@ -7,7 +7,13 @@ pub(crate) const ID_MAX: usize = 255;
 pub(crate) const PROGRAM_MAX: usize = 128;
 const CONTENT_TYPE_MAX: usize = 255;
 
+/// What the HTTP API has in the place of an id.
+const RESERVED: [&str; 1] = ["sweep"];
+
 pub(crate) fn check_id(id: &str) -> Result<(), SessionError> {
+    if RESERVED.contains(&id) {
+        return Err(SessionError::Invalid(format!("no session can be called `{id}`")));
+    }
     check("a session's id", id, ID_MAX)
 }
 

@@ -1,6 +1,7 @@
 //! What is told of sessions, and to whom.
 
 use std::fmt;
+use std::panic;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Something happened and is durable.
@@ -56,7 +57,13 @@ impl Watchers {
         }
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner).clone();
         for notice in notices {
-            listeners.iter().for_each(|listener| listener(notice));
+            for listener in &listeners {
+                // One that breaks must not take the store with it.
+                let told = panic::catch_unwind(panic::AssertUnwindSafe(|| listener(notice)));
+                if told.is_err() {
+                    tracing::error!(?notice, "a listener panicked");
+                }
+            }
         }
     }
 }

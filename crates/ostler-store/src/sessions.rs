@@ -77,22 +77,24 @@ impl Sessions {
         self.shared.watchers.add(listener);
     }
 
-    /// The session that a call names: made if it is unknown (`auto_create`), and used. `strict`
-    /// remembers durably, once per run of the server, that it is bound under a strict mode. A session
+    /// The session that a call names: made if it is unknown (`auto_create`), and used. `strict` is the
+    /// pool where it is bound under a strict mode, which is remembered durably, once per run of the
+    /// server. A session
     /// that is known, and marked if it must be, is entered without waiting for the disk.
-    pub async fn enter(&self, id: &str, strict: bool) -> Result<Entered, SessionError> {
+    pub async fn enter(&self, id: &str, strict: Option<&str>) -> Result<Entered, SessionError> {
         if let Some(entered) = self.enter_known(id, strict) {
             return Ok(entered);
         }
-        let id = id.to_owned();
-        self.write(move |turn| turn.enter(&id, strict)).await
+        let (id, strict) = (id.to_owned(), strict.map(str::to_owned));
+        self.write(move |turn| turn.enter(&id, strict.as_deref())).await
     }
 
-    fn enter_known(&self, id: &str, strict: bool) -> Option<Entered> {
+    fn enter_known(&self, id: &str, strict: Option<&str>) -> Option<Entered> {
         let mut live = self.shared.live();
         let now = self.shared.time.now();
         let kept = &live.find(id, now)?.kept;
-        if strict && kept.strict != Some(self.shared.rules.boot) {
+        let boot = &self.shared.rules.boot;
+        if strict.is_some_and(|pool| kept.strict.get(pool) != Some(boot)) {
             return None;
         }
         let (number, id) = (kept.number, Arc::clone(&kept.id));
@@ -119,6 +121,13 @@ impl Sessions {
     pub fn peek_number(&self, number: u64) -> Option<Session> {
         let live = self.shared.live();
         live.numbered(number, self.shared.time.now()).map(|entry| entry.shown())
+    }
+
+    /// The id of a session that lives.
+    pub fn id_of(&self, number: u64) -> Option<Arc<str>> {
+        let live = self.shared.live();
+        let entry = live.numbered(number, self.shared.time.now());
+        entry.map(|entry| Arc::clone(&entry.kept.id))
     }
 
     /// In the order of ids, those after `after`, without using any; at most 1000 at once.
@@ -171,25 +180,35 @@ impl Sessions {
         self.write(move |turn| turn.delete_program(&id, &name, version)).await
     }
 
-    /// What a worker remembered of a session when it left; the last one counts.
-    pub async fn save_state(&self, number: u64, state: Saved) -> Result<(), SessionError> {
-        let state = state.detached();
-        self.write(move |turn| turn.save_state(number, &state)).await
+    /// What a worker of a pool remembered of a session when it left; the last one counts.
+    pub async fn save_state(
+        &self,
+        number: u64,
+        pool: &str,
+        state: Saved,
+    ) -> Result<(), SessionError> {
+        let (pool, state) = (pool.to_owned(), state.detached());
+        self.write(move |turn| turn.save_state(number, &pool, &state)).await
     }
 
     /// What was saved, once: it is gone from the disk before it is given.
-    pub async fn take_state(&self, number: u64) -> Result<Option<Saved>, SessionError> {
-        if !self.has_saved(number)? {
+    pub async fn take_state(&self, number: u64, pool: &str) -> Result<Option<Saved>, SessionError> {
+        if !self.has_saved(number, pool)? {
             return Ok(None);
         }
-        let taken = self.write(move |turn| turn.take_state(number)).await?;
+        let pool = pool.to_owned();
+        let taken = self.write(move |turn| turn.take_state(number, &pool)).await?;
         Ok(taken.map(|saved| Content::clone(&saved)))
     }
 
-    fn has_saved(&self, number: u64) -> Result<bool, SessionError> {
+    /// Whether there is something to be taken by a worker of that pool.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub fn has_saved(&self, number: u64, pool: &str) -> Result<bool, SessionError> {
         let live = self.shared.live();
         let entry = live.numbered(number, self.shared.time.now());
-        entry.map(|entry| entry.kept.saved.is_some()).ok_or_else(|| not_numbered(number))
+        entry.map(|entry| entry.kept.saved.contains_key(pool)).ok_or_else(|| not_numbered(number))
     }
 
     /// Who served it last. Written some seconds late.

@@ -135,9 +135,9 @@ async fn act(sessions: &Sessions, id: &str, step: &str) {
         "create" => drop(sessions.create(named(id)).await.unwrap()),
         "patch" => drop(sessions.patch(id, merge(&format!(r#"{{"id":"{id}"}}"#))).await.unwrap()),
         "program" => drop(sessions.put_program(id, "p", content(id), None).await.unwrap()),
-        "save" => sessions.save_state(number, content(id)).await.unwrap(),
-        "strict" => drop(sessions.enter(id, true).await.unwrap()),
-        "take" => assert!(sessions.take_state(number).await.unwrap().is_some()),
+        "save" => sessions.save_state(number, "pool", content(id)).await.unwrap(),
+        "strict" => drop(sessions.enter(id, Some("pool")).await.unwrap()),
+        "take" => assert!(sessions.take_state(number, "pool").await.unwrap().is_some()),
         _ => sessions.delete(id, None).await.unwrap(),
     }
 }

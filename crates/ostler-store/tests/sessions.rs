@@ -86,7 +86,7 @@ async fn what_does_not_fit_is_refused_and_changes_nothing() {
             let refused = store.sessions.create(new.clone()).await.unwrap_err();
             assert!(matches!(refused, SessionError::Invalid(_)), "{new:?}: {refused}");
         }
-        assert!(matches!(store.sessions.enter("a/b", false).await, Err(SessionError::Invalid(_))));
+        assert!(matches!(store.sessions.enter("a/b", None).await, Err(SessionError::Invalid(_))));
         assert_eq!(store.sessions.stats().current, 0);
 
         store.sessions.create(named("x")).await.unwrap();
@@ -199,8 +199,8 @@ async fn what_is_not_there_is_not_found_by_any_operation() {
         assert_eq!(sessions.get_program("x", "p").await.unwrap_err(), missing);
         assert_eq!(sessions.delete_program("x", "p", None).await.unwrap_err(), missing);
         let missing = SessionError::NotFound { id: "number 77".into() };
-        assert_eq!(sessions.save_state(77, text("t")).await.unwrap_err(), missing);
-        assert_eq!(sessions.take_state(77).await.unwrap_err(), missing);
+        assert_eq!(sessions.save_state(77, "pool", text("t")).await.unwrap_err(), missing);
+        assert_eq!(sessions.take_state(77, "pool").await.unwrap_err(), missing);
         assert!(sessions.peek("x").is_none() && sessions.peek_number(77).is_none());
     }
 }
@@ -281,13 +281,13 @@ async fn sessions_have_a_quota_and_warn_before_it_once_per_crossing() {
         let notice = SessionNotice::QuotaWarning { current: 8, max: 10 };
         assert_eq!(taken(&told).last(), Some(&notice), "at 80 %");
         for n in 8..10 {
-            sessions.enter(&format!("{n}"), false).await.unwrap();
+            sessions.enter(&format!("{n}"), None).await.unwrap();
         }
         assert_eq!(warnings(), 0, "once");
         let full = SessionError::Quota { current: 10, max: 10 };
         assert_eq!(sessions.create(named("more")).await.unwrap_err(), full);
-        assert_eq!(sessions.enter("more", false).await.unwrap_err(), full);
-        assert!(!sessions.enter("3", false).await.unwrap().created, "who lives may enter");
+        assert_eq!(sessions.enter("more", None).await.unwrap_err(), full);
+        assert!(!sessions.enter("3", None).await.unwrap().created, "who lives may enter");
 
         for n in 0..2 {
             sessions.delete(&format!("{n}"), None).await.unwrap();
@@ -312,7 +312,7 @@ async fn all_sessions_together_have_a_bound_in_memory() {
         sessions.put_program("x", "p", large(), None).await.unwrap();
         let refusals = [
             sessions.put_program("x", "q", large(), None).await.map(drop),
-            sessions.save_state(x.number, large()).await,
+            sessions.save_state(x.number, "pool", large()).await,
         ];
         for refused in refusals {
             let refused = refused.unwrap_err();
@@ -321,7 +321,7 @@ async fn all_sessions_together_have_a_bound_in_memory() {
         let before = sessions.stats().memory_bytes;
         assert!((6000..=10_000).contains(&before), "{before}");
         sessions.delete_program("x", "p", None).await.unwrap();
-        sessions.save_state(x.number, large()).await.expect("room was made");
+        sessions.save_state(x.number, "pool", large()).await.expect("room was made");
         sessions.delete("x", None).await.unwrap();
         assert_eq!(sessions.stats().memory_bytes, 0);
     }
@@ -330,18 +330,18 @@ async fn all_sessions_together_have_a_bound_in_memory() {
 #[tokio::test]
 async fn a_call_makes_the_session_that_it_names_unless_that_is_off() {
     for store in each(&settings()).await {
-        let first = store.sessions.enter("x", false).await.unwrap();
+        let first = store.sessions.enter("x", None).await.unwrap();
         assert!(first.created && !first.lost);
-        let second = store.sessions.enter("x", false).await.unwrap();
+        let second = store.sessions.enter("x", None).await.unwrap();
         assert_eq!((second.number, second.created, &*second.id), (first.number, false, "x"));
         assert_eq!(store.sessions.peek_number(first.number).unwrap().id, first.id);
     }
     let off = SessionSettings { auto_create: false, ..SessionSettings::default() };
     for store in each(&off).await {
-        let refused = store.sessions.enter("x", false).await.unwrap_err();
+        let refused = store.sessions.enter("x", None).await.unwrap_err();
         assert_eq!(refused, SessionError::NotFound { id: "x".into() });
         store.sessions.create(named("x")).await.unwrap();
-        store.sessions.enter("x", true).await.unwrap();
+        store.sessions.enter("x", Some("pool")).await.unwrap();
     }
 }
 
@@ -350,7 +350,7 @@ async fn two_calls_that_make_a_session_at_once_are_in_one() {
     for store in each(&settings()).await {
         let enter = || {
             let sessions = store.sessions.clone();
-            tokio::spawn(async move { sessions.enter("x", true).await.unwrap() })
+            tokio::spawn(async move { sessions.enter("x", Some("pool")).await.unwrap() })
         };
         let (one, other) = (enter(), enter());
         let (one, other) = (one.await.unwrap(), other.await.unwrap());
@@ -363,10 +363,10 @@ async fn two_calls_that_make_a_session_at_once_are_in_one() {
 async fn entering_a_known_session_again_writes_nothing() {
     for store in each(&settings()).await {
         for strict in [false, true] {
-            store.sessions.enter("x", strict).await.unwrap();
+            store.sessions.enter("x", strict.then_some("pool")).await.unwrap();
             let commits = store.sessions.stats().commits;
             for _ in 0..100 {
-                store.sessions.enter("x", strict).await.unwrap();
+                store.sessions.enter("x", strict.then_some("pool")).await.unwrap();
             }
             assert_eq!(store.sessions.stats().commits, commits, "{} {strict}", store.kind);
         }
@@ -378,13 +378,13 @@ async fn a_saved_state_is_taken_once() {
     for store in each(&settings()).await {
         let sessions = &store.sessions;
         let x = sessions.create(named("x")).await.unwrap();
-        assert_eq!(sessions.take_state(x.number).await.unwrap(), None);
-        sessions.save_state(x.number, text("first")).await.unwrap();
-        sessions.save_state(x.number, text("last")).await.unwrap();
+        assert_eq!(sessions.take_state(x.number, "pool").await.unwrap(), None);
+        sessions.save_state(x.number, "pool", text("first")).await.unwrap();
+        sessions.save_state(x.number, "pool", text("last")).await.unwrap();
         let saved = sessions.peek("x").unwrap();
         assert!(saved.saved && saved.version == 1, "no change that its owner made");
-        assert_eq!(sessions.take_state(x.number).await.unwrap(), Some(text("last")));
-        assert_eq!(sessions.take_state(x.number).await.unwrap(), None);
+        assert_eq!(sessions.take_state(x.number, "pool").await.unwrap(), Some(text("last")));
+        assert_eq!(sessions.take_state(x.number, "pool").await.unwrap(), None);
         assert!(!sessions.peek("x").unwrap().saved);
     }
 }
@@ -422,8 +422,8 @@ async fn every_change_is_told_before_it_is_answered() {
         sessions.put_program("x", "p", text("t"), None).await.unwrap();
         assert_eq!(taken(&told), [updated(3)]);
         sessions.get("x").await.unwrap();
-        sessions.enter("x", true).await.unwrap();
-        sessions.save_state(number, text("t")).await.unwrap();
+        sessions.enter("x", Some("pool")).await.unwrap();
+        sessions.save_state(number, "pool", text("t")).await.unwrap();
         assert_eq!(taken(&told), [], "neither uses nor what the server keeps for itself");
         sessions.delete("x", None).await.unwrap();
         assert_eq!(taken(&told), [SessionNotice::Deleted { id, number }]);
@@ -482,7 +482,7 @@ async fn a_closed_store_refuses_changes_and_still_reads() {
 #[tokio::test]
 async fn the_last_worker_is_shown_at_once() {
     for store in each(&settings()).await {
-        let x = store.sessions.enter("x", false).await.unwrap();
+        let x = store.sessions.enter("x", None).await.unwrap();
         store.sessions.note_worker(x.number, "py-1");
         store.sessions.note_worker(x.number, "py-3");
         assert_eq!(store.sessions.peek("x").unwrap().last_worker.as_deref(), Some("py-3"));

@@ -41,6 +41,11 @@ pub(crate) struct Daemon {
 impl Daemon {
     pub async fn start(config: &Config, source: Source) -> Result<Daemon, DaemonError> {
         log_to_stderr();
+        // Before the store, which would only say that it is in use.
+        let path = &config.server.socket;
+        if tokio::net::UnixStream::connect(path).await.is_ok() {
+            return Err(BindError::InUse { path: path.clone() }.into());
+        }
         let sessions = Sessions::open(&config.store.path, settings(&config.sessions)).await?;
         // The workers of one server may call each other's pools, and there is one log for all.
         let surroundings = Surroundings {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_runtime::{Directory, EventLog, Pool, PoolSpec};
+use ostler_core::Action;
+use ostler_runtime::{Directory, EventLog, Followed, Pool, PoolSpec};
 use ostler_server::{Changed, PoolChange, Pools, ReloadProblem, ReloadReport};
 use tokio::sync::Mutex;
 
@@ -80,12 +81,9 @@ impl Reloader {
             };
             let done = self.carry_out(what, name, &current, &new).await;
             done.map_err(|detail| failed(name, &detail, &report.changes))?;
-            take_over(&mut current, &new, name);
+            current.take_pool(&change.pool, &new);
             let pool = name.to_owned();
             report.changes.push(PoolChange { pool, what, keys: change.keys, rolled });
-        }
-        if only.is_empty() {
-            *current = new;
         }
         Ok(report)
     }
@@ -118,12 +116,9 @@ impl Reloader {
         let described = new.pools.iter().find(|pool| pool.name.as_str() == name);
         let served = pools.find(name);
         match (what, described, served) {
-            (Changed::Removed, _, served) => {
-                pools.remove(name);
-                if let Some(pool) = served {
-                    // Its calls go on to their ends; the handle lives until its last process is gone.
-                    pool.shut_down(false);
-                    tokio::spawn(async move { pool.stopped().await });
+            (Changed::Removed, ..) => {
+                if let Some(pool) = pools.remove(name) {
+                    tokio::spawn(let_go(pool));
                 }
                 Ok(())
             }
@@ -190,16 +185,17 @@ impl Reloader {
     }
 }
 
-/// What is in force of one pool is what was read anew.
-fn take_over(current: &mut Config, new: &Config, name: &str) {
-    let of_name = |pool: &&config::Pool| pool.name.as_str() == name;
-    let at = current.pools.iter().position(|pool| of_name(&pool));
-    match (at, new.pools.iter().find(of_name)) {
-        (Some(at), Some(pool)) => current.pools[at] = pool.clone(),
-        (Some(at), None) => drop(current.pools.remove(at)),
-        (None, Some(pool)) => current.pools.push(pool.clone()),
-        (None, None) => {}
+/// Those inside are served, then it ends. If the server ends first, it ends this one too.
+async fn let_go(pool: Pool) {
+    let mut events = pool.events();
+    pool.order(Action::DrainPool).await;
+    while !pool.info().view.drained {
+        if events.next().await == Followed::Ended {
+            break;
+        }
     }
+    pool.shut_down(false);
+    pool.stopped().await;
 }
 
 fn words(problem: &ReloadProblem) -> String {

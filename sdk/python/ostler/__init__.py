@@ -8,7 +8,8 @@
 """
 
 from .errors import CallError, Cancelled, NoSession, Retryable
-from .functions import function, health, on_start, on_stop, restore_session, save_session
+from .functions import forget_session, function, health, on_start, on_stop
+from .functions import restore_session, save_session
 from .context import Request, acall, call, metric, request, retire, shield
 from .results import Raw
 from .sessions import Session, asession, session
@@ -26,6 +27,7 @@ __all__ = [
     "acall",
     "asession",
     "call",
+    "forget_session",
     "function",
     "health",
     "metric",

@@ -42,6 +42,8 @@ class Request:
         self.id = meta.get("requestId") or str(wire_id)
         #: The id of its session, or None.
         self.session = meta.get("sessionId")
+        #: What its session found here: bound, same, elsewhere, restored or restarted; or None.
+        self.continuity = meta.get("continuity")
         self.attempt = meta.get("attempt", 1)
         self.shard = meta.get("shard")
         self.shard_count = meta.get("shardCount")

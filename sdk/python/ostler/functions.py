@@ -54,10 +54,16 @@ class Registry:
         self.health_hook = None
         self.save_hook = None
         self.restore_hook = None
+        self.forget_hook = None
 
     @property
     def saves_sessions(self):
         return self.save_hook is not None and self.restore_hook is not None
+
+    @property
+    def heeds_sessions(self):
+        """Does it matter to the file which sessions are at home?"""
+        return self.saves_sessions or self.forget_hook is not None
 
     def objection(self):
         """Why a worker must not start with these hooks, or None."""
@@ -138,3 +144,11 @@ def restore_session(fn):
     return fn
 
 
+def forget_session(fn):
+    """Tell ``fn(session_id)`` to drop what this process still holds of a session.
+
+    It runs before a request that finds the session beginning anew here, where
+    it had been before, and before ``restore_session``. It may be told twice.
+    """
+    registry.forget_hook = fn
+    return fn

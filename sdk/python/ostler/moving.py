@@ -3,7 +3,9 @@
 The hooks are the user's. Before the first request of a session that is not at
 home here, what another process saved is taken from the server and given to
 ``restore_session``; when the server asks by the query ``ostler.save_session``,
-what ``save_session`` returns is its answer, and the session is forgotten.
+what ``save_session`` returns is its answer, and the session is forgotten. Where
+remains of a session are found that is not at home, ``forget_session`` is told
+before its state comes in.
 
 A taken state is gone from the server, so it is kept here until the hook has
 succeeded with it: after a cancel or an error the next request finds it again,
@@ -12,7 +14,7 @@ and a save hands it back as it was.
 
 from .errors import CallError, Cancelled, HookFailed, NotHere, Retryable, StreamClosed, Unfit
 from .outgoing import SERVER, Outgoing, result_of
-from .residents import Residents
+from .residents import GUEST, Residents
 
 SAVE = "ostler.save_session"
 
@@ -36,6 +38,13 @@ class Moving:
         self.home = home
         self.save_hook = worker.registry.save_hook
         self.restore_hook = worker.registry.restore_hook
+        self.forget_hook = worker.registry.forget_hook
+
+    def note(self, frame):
+        """Heed what a query says of its session, before it or a later one begins."""
+        session = frame.meta.get("sessionId")
+        if session is not None and frame.meta.get("function") != SAVE:
+            self.home.note(session, frame.meta.get("continuity"))
 
     def saving(self, frame):
         return Saving(self, frame.meta.get("sessionId"))
@@ -48,8 +57,18 @@ class Moving:
         if state is not None:
             return state
         if not self.home.may_hold(session):
-            raise NotHere(f"no request of session {session!r} has run in this process")
+            raise NotHere(f"this process holds no state of session {session!r}")
         return self.save_hook(session)
+
+    def steps(self, session):
+        """What is to be asked, one after the other, before it is at home."""
+        if self.forget_hook is not None and self.home.has_remains(session):
+            yield self.clear
+        if self.restore_hook is not None:
+            yield self.move_in
+
+    def clear(self, session):
+        return ask("forget_session", self.forget_hook, session)
 
     def move_in(self, session):
         """Where handlers run, armed as they are. What is left to await, or None."""
@@ -71,13 +90,7 @@ class Moving:
         return state
 
     def restore(self, session, state):
-        try:
-            left = self.restore_hook(session, state)
-        except (Cancelled, StreamClosed):
-            raise
-        except BaseException as error:
-            raise HookFailed("restore_session") from error
-        return restoring(left) if hasattr(left, "__await__") else None
+        return ask("restore_session", self.restore_hook, session, state)
 
 
 class MainMoving(Moving):
@@ -89,23 +102,36 @@ class MainMoving(Moving):
     def arriving(self, function, frame, invoke):
         """``invoke``, or what first moves the session in."""
         session = frame.meta.get("sessionId")
-        if session is None or function.name == SAVE or self.home.is_home(session):
+        if session is None or function.name == SAVE or is_guest(frame) or self.home.is_home(session):
             return invoke
 
         def moves_in_first(body):
-            left = self.move_in(session)
-            if left is not None:
-                self.worker.coroutines.run(left)
-            self.home.settle(session)
+            for step in self.steps(session):
+                left = step(session)
+                if left is not None:
+                    self.worker.coroutines.run(left)
+            self.settle(session)
             return invoke(body)
 
         return moves_in_first
+
+    def settle(self, session):
+        leave = self.worker.shielded()  # half done, a restored state would be forgotten as remains
+        try:
+            self.home.settle(session)
+        finally:
+            if leave is not None:
+                leave()
 
     def save(self, session):
         try:
             return super().save(session)
         finally:
-            self.home.forget(session)
+            self.home.void(session)
+
+
+def is_guest(frame):
+    return frame.meta.get("continuity") == GUEST
 
 
 def take():
@@ -123,7 +149,18 @@ def taken(session, frame):
         raise kind(f"the saved state of session {session!r} was not to be had: {error}") from error
 
 
-async def restoring(left):
+def ask(name, hook, *args):
+    """Call a hook that a request depends on. What is left to await, or None."""
+    try:
+        left = hook(*args)
+    except (Cancelled, StreamClosed):
+        raise
+    except BaseException as error:
+        raise HookFailed(name) from error
+    return rest_of(name, left) if hasattr(left, "__await__") else None
+
+
+async def rest_of(name, left):
     """The rest of a hook that is a coroutine."""
     from asyncio import CancelledError
 
@@ -132,4 +169,4 @@ async def restoring(left):
     except (Cancelled, CancelledError, GeneratorExit, StreamClosed):
         raise
     except BaseException as error:
-        raise HookFailed("restore_session") from error
+        raise HookFailed(name) from error

@@ -211,6 +211,8 @@ class Worker(Service):
         self.served += 1
 
     def outcome(self, frame):
+        if self.moving is not None:
+            self.moving.note(frame)
         function = self.find(frame)
         if function is None:
             return self.unstarted(frame.id, function_not_found(self.name_of(frame)))

@@ -49,7 +49,7 @@ class Service:
         self.outbox = self.make_outbox()
         self.calls = self.make_calls()
         #: How sessions move in and out; None where the file has no hooks for it.
-        self.moving = self.make_moving() if registry.saves_sessions else None
+        self.moving = self.make_moving() if registry.heeds_sessions else None
         self.wire_up()
 
     def decoder(self):
@@ -78,7 +78,7 @@ class Service:
         name = frame.meta.get("function")
         if name is None:
             return functions[0] if len(functions) == 1 else None
-        if name == SAVE and self.moving is not None:
+        if name == SAVE and self.registry.saves_sessions:
             return self.moving.saving(frame)
         index = self.registry.by_name.get(name)
         return None if index is None else functions[index]

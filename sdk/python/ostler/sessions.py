@@ -56,6 +56,7 @@ class Session(Mapping):
         self._request = request
         self._snapshot = None
         self.id = request.session
+        self.continuity = request.continuity
 
     def __repr__(self):
         return f"<ostler session {self.id!r}>"

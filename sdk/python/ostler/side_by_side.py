@@ -63,6 +63,8 @@ class SideBySide(Service):
 
     def dispatch(self, frame):
         if frame.kind == wire.QUERY:
+            if self.moving is not None:
+                self.moving.note(frame)
             self.admit(Turn(self, frame, self.inbox.received))
         elif frame.kind == wire.CREDIT:
             self.state.grant(frame)

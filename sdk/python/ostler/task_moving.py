@@ -1,6 +1,6 @@
 """How sessions move in and out on the event loop.
 
-Both hooks run on the loop, whatever kind of function the request is for, so
+All hooks run on the loop, whatever kind of function the request is for, so
 that they may touch what coroutines touch. A plain function, in its thread,
 waits for the loop to bring its session in.
 """
@@ -25,7 +25,7 @@ class TaskMoving(ThreadMoving):
         try:
             if function.name == SAVE:
                 return worker.completed(turn.rid, await self.saved(turn, session))
-            await self.come_in(session)
+            await self.come_in(turn, session)
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -33,18 +33,21 @@ class TaskMoving(ThreadMoving):
         turn.afterwards = lambda: self.home.leave(session)
         return await worker.ran(turn, function)
 
-    async def come_in(self, session):
-        """Be inside, with the session at home."""
-        if await self.let_through(self.home.enter, session) is HERE:
+    async def come_in(self, turn, session):
+        """Be inside, with the session at home or a guest."""
+        if await self.let_through(self.way_in(turn), session) is HERE:
             return
         settled = False
         try:
-            await self.moved_in(session)
+            for step in self.steps(session):
+                left = step(session)
+                if left is not None:
+                    await left
             settled = True
         finally:
             self.home.opened(session, settled)
 
-    async def moved_in(self, session):
+    async def move_in(self, session):
         state = self.home.kept(session)
         if state is None:
             state = await unbroken(self.fetched(session))
@@ -89,7 +92,7 @@ class TaskMoving(ThreadMoving):
         worker, ended = self.worker, Future()
 
         def begin():
-            task = worker.loop.create_task(self.come_in(session))
+            task = worker.loop.create_task(self.come_in(turn, session))
             turn.cancel_task = lambda: worker.on_loop(task.cancel)
             if turn.cancelled:
                 task.cancel()

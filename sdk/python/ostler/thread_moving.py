@@ -9,7 +9,7 @@ import threading
 
 from .doors import HERE, WAIT, Doors
 from .errors import Withdrawn
-from .moving import SAVE, Moving
+from .moving import SAVE, Moving, is_guest
 
 
 class ThreadMoving(Moving):
@@ -28,15 +28,26 @@ class ThreadMoving(Moving):
         return self.worker.admitted(place, turn, function)
 
     def arrive(self, place, turn, session):
-        """Be inside, with the session at home; or the error that prevents it."""
-        said = self.at_the_door(turn, self.home.enter, session)
+        """Be inside, with the session at home or a guest; or the error that prevents it."""
+        said = self.at_the_door(turn, self.way_in(turn), session)
         if said is HERE:
             return None
         if said is None:
             return Withdrawn()
-        _, error = self.worker.asked_in_place(place, turn, self.move_in, session)
+        error = self.moved_in(place, turn, session)
         self.home.opened(session, settled=error is None)
         return error
+
+    def way_in(self, turn):
+        return self.home.visit if is_guest(turn.frame) else self.home.enter
+
+    def moved_in(self, place, turn, session):
+        """The error that kept its state outside, or None."""
+        for step in self.steps(session):
+            _, error = self.worker.asked_in_place(place, turn, step, session)
+            if error is not None:
+                return error
+        return None
 
     def depart(self, place, turn, session):
         if self.at_the_door(turn, self.home.depart, session) is None:

@@ -36,6 +36,7 @@ class Documentation(WorkerTest):
             other = self.served("def restore", profile)
             other.stores = server.stores
             self.assertEqual(other.value("say", "b", session="s1"), ["a", "b"])
+            self.assertEqual(other.value("say", "c", session="s1", continuity="restarted"), ["c"])
 
 
 if __name__ == "__main__":

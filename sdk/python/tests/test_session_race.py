@@ -23,6 +23,11 @@ held = {{}}
         {pause}
     held[session_id] = list(state)
 
+@ostler.forget_session
+{form} forget(session_id):
+    {pause}
+    held.pop(session_id, None)
+
 @ostler.function
 {form} add(x):
     state = held.setdefault(ostler.request().session, [])
@@ -37,24 +42,27 @@ class Races(WorkerTest):
         server, rng = SessionServer(w), random.Random(profile)
         cancelled = 0
         for number in range(ROUNDS):
-            cancelled += self.round(server, rng, f"s{number}", rng.randint(1, 300))
-        self.assertEqual(server.count("session.take"), ROUNDS)
+            session = f"s{number}"
+            if number % 2:  # was here, went away and comes back
+                server.value("add", "stale", session=session, continuity="bound")
+            cancelled += self.round(server, rng, session, rng.randint(1, 300))
+        self.assertEqual(server.count("session.take"), ROUNDS + ROUNDS // 2)
         self.assertGreater(cancelled, 0)
 
     def round(self, server, rng, session, mark):
         """True: the cancel was in time."""
         server.store(session).saved = (0, b"[%d]" % mark, None)
-        rid = server.query("add", "first", session=session)
+        rid = server.query("add", "first", session=session, continuity="restored")
         call = server.next_call()
         steps = [lambda: server.answer(call), lambda: server.worker.cancel(rid)]
         rng.shuffle(steps)
         for step in steps:
             step()
-        second = server.query("add", "second", session=session)
+        second = server.query("add", "second", session=session, continuity="same")
         answers = server.answers(rid, second)
         self.assertIn(answers[rid].kind, (wire.COMPLETE, wire.CANCELLED))
         state = value_of(server.save(session))
-        self.assertEqual((state[0], state.count("second")), (mark, 1))
+        self.assertEqual((state[0], state.count("second"), "stale" in state), (mark, 1, False))
         if answers[rid].kind == wire.COMPLETE:
             self.assertEqual(state.count("first"), 1)
         return answers[rid].kind == wire.CANCELLED

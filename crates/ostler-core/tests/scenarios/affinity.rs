@@ -491,7 +491,7 @@ fn one_that_waits_for_a_session_that_ended_goes_to_whoever_is_free() {
     stage.arrive_in(3, 1, STRICT);
     stage.forget();
     stage.end_session(1);
-    assert_eq!(stage.take(), [finding(Bound, assign(3, p(2, 1)))]);
+    assert_eq!(stage.take(), [assign(3, p(2, 1))], "and is bound to nobody");
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn a_session_that_ends_while_it_is_handed_over_holds_nobody_up() {
     let mut stage = moving(STRICT);
     stage.arrive_in(2, 1, STRICT);
     stage.end_session(1);
-    assert_eq!(stage.take(), [finding(Bound, assign(2, p(2, 1))), ask(p(1, 1))]);
+    assert_eq!(stage.take(), [assign(2, p(2, 1)), ask(p(1, 1))]);
     let stale = stage.stale();
     stage.saved(1, p(1, 1));
     assert_eq!((stage.take(), stage.stale()), (vec![], stale + 1));
@@ -460,4 +460,36 @@ fn a_session_that_was_handed_over_twice_without_a_request_is_still_restored() {
     stage.forget();
     stage.arrive_in(2, 1, STRICT);
     assert_eq!(stage.take(), [finding(Restored, assign(2, p(3, 1)))]);
+}
+
+#[test]
+fn many_sessions_are_handed_over_a_few_at_a_time() {
+    let mut stage = Stage::ready(no_prefetch(1));
+    for session in 1..=40 {
+        stage.arrive_in(session, session, STRICT);
+        stage.complete(session, p(1, 1));
+    }
+    stage.recycle(1);
+    stage.forget();
+    stage.become_ready(p(2, 1));
+    let mut asked = 0;
+    for session in 1..=40 {
+        let saves = |deed: &ostler_core::Command| *deed != ask(p(1, 1));
+        asked += stage.take().into_iter().filter(saves).count() as u64;
+        assert_eq!(asked, (session + 15).min(40), "before {session} was handed over");
+        stage.saved(session, p(1, 1));
+    }
+    assert_eq!(stage.take(), [ask(p(1, 1))]);
+}
+
+#[test]
+fn who_waits_for_a_session_that_ends_is_served_and_leaves_no_binding_behind() {
+    let mut stage = Stage::ready(no_prefetch(1));
+    stage.arrive_in(1, 1, STRICT);
+    stage.arrive_in(2, 1, STRICT);
+    stage.forget();
+    stage.end_session(1);
+    stage.complete(1, p(1, 1));
+    assert!(stage.take().contains(&assign(2, p(1, 1))));
+    assert_eq!(stage.pool.binding(ostler_core::SessionId(1)), None);
 }

@@ -52,6 +52,7 @@ fn full_query() -> Query {
         deadline_ms: NonZeroU32::new(1500),
         context: Some(Box::new(Context {
             session_id: Some("s_1".into()),
+            continuity: Some("restored".into()),
             attempt: 2,
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
             credit: Some(Credit { chunks: 8, bytes: 4096 }),
@@ -203,6 +204,7 @@ pub fn opening() -> Vec<(&'static str, FromWorker)> {
         sdk: Some("python/0.1.0".into()),
         free_threaded: true,
         credit: true,
+        saves_sessions: true,
         ..Ready::default()
     };
     vec![

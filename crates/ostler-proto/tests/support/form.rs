@@ -63,7 +63,8 @@ fn query_form(query: &Query) -> Value {
     json!({
         "type": "query", "id": query.id.to_string(), "function": function,
         "stream": query.stream, "deadlineMs": query.deadline_ms,
-        "sessionId": context.session_id, "attempt": context.attempt,
+        "sessionId": context.session_id, "continuity": context.continuity,
+        "attempt": context.attempt,
         "traceparent": context.traceparent,
         "credit": context.credit.map(|c| json!({"chunks": c.chunks, "bytes": c.bytes})),
         "requestId": context.request_id,
@@ -145,6 +146,7 @@ fn ready_form(ready: &Ready) -> Value {
         "functions": ready.functions.iter().map(function).collect::<Vec<_>>(),
         "pid": ready.pid, "cancelSignal": ready.cancel_signal, "traceSignal": ready.trace_signal,
         "sdk": ready.sdk, "freeThreaded": ready.free_threaded, "credit": ready.credit,
+        "savesSessions": ready.saves_sessions,
     })
 }
 

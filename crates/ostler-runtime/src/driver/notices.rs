@@ -35,6 +35,10 @@ impl Driver {
                     inner.chronicle.session(*process, *step, &id);
                 }
             }
+            Notice::Stopping { process, reason: StopReason::StartTimeout } => {
+                self.launcher.note_late(*process);
+                after.told.push((notice.clone(), link));
+            }
             Notice::PhaseChanged { .. } | Notice::HeartbeatMissed { .. } => {}
             other => after.told.push((other.clone(), link)),
         }

@@ -3,9 +3,11 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use ostler_core::Continuity;
 use ostler_proto::{Body, Context, Encoder, Function, Query, ToWorker, Wire};
 
 use super::Link;
+use crate::chronicle::continuity_name;
 use crate::exchange::Exchange;
 use crate::outbox::{Outgoing, Speller};
 
@@ -56,6 +58,13 @@ pub(super) fn save(wire_id: u64, session: &str, within: Duration) -> ToWorker {
     })
 }
 
+/// On a lease a session is a guest: it is bound to nobody there.
+fn continuity(exchange: &Exchange) -> Option<String> {
+    exchange.details.as_ref()?.session.as_ref()?;
+    let found = exchange.continuity().unwrap_or(Continuity::Elsewhere);
+    Some(continuity_name(found).to_owned())
+}
+
 fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
     if exchange.details.is_none() && tries == 0 {
         return None;
@@ -66,6 +75,7 @@ fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
         traceparent: details.traceparent,
         request_id: details.request_id.map(|id| id.to_string()),
         session_id: details.session.map(|session| session.to_string()),
+        continuity: continuity(exchange),
         idempotent: details.idempotent,
         ..Context::default()
     }))

@@ -355,7 +355,8 @@ async fn a_state_that_was_saved_is_there_for_the_next_server() {
     sessions.close().await;
     drop(sessions);
     let (pool, sessions) = begin().await;
-    assert_eq!(recall(&pool, "mine").await.1, json!(7));
+    let (_, kept, found) = recall(&pool, "mine").await;
+    assert_eq!((kept, found), (json!(7), Continuity::Restored));
     stop(pool).await;
     sessions.close().await;
 }

@@ -42,9 +42,7 @@ impl Ledger {
                 self.judge_refusal(now, *refusal, *request)?;
                 self.requests.end(now, *request, end, &self.settings)
             }
-            Command::SaveSession { process, session } => {
-                self.judge_save(now, *process, *session)
-            }
+            Command::SaveSession { process, session } => self.judge_save(now, *process, *session),
             Command::Begin { request, process } => self.judge_begin(*request, *process),
             Command::Ping { process } => self.judge_ping(now, *process),
             Command::CheckHealth { process } => self.judge_check(now, *process),

@@ -13,11 +13,14 @@ use crate::violation::{Verdict, require};
 pub(super) struct Keys {
     /// Keys of which the core was told that nobody will ask for them.
     ended: BTreeSet<KeyId>,
+    /// The one that ended with this event.
+    ends: Option<KeyId>,
 }
 
 impl Keys {
     pub fn end(&mut self, key: KeyId) {
         self.ended.insert(key);
+        self.ends = Some(key);
     }
 
     /// It belongs to an ended one; or to nobody that it ever served.
@@ -73,6 +76,16 @@ impl Ledger {
         let waited_for = row.key.is_some_and(|key| self.is_waited_for(key, row.id));
         let named = self.requests.line.waits_for(row.id.worker.0);
         row.is_idle() && of_age && !waited_for && !named
+    }
+
+    /// Between two events: the worker of a key that has ended is on its way.
+    pub(super) fn check_ended_key(&mut self) -> Verdict {
+        let Some(key) = self.keys.ends.take() else { return Ok(()) };
+        let serving = self.processes.rows().filter(|row| self.phases.serves(row.id));
+        let mut of_key = serving.filter(|row| row.key == Some(key));
+        let kept = of_key.find(|row| self.retirement(row.id.worker).is_none());
+        require!(kept.is_none(), "the worker of an ended key leaves", "{key:?}: {kept:?}");
+        Ok(())
     }
 
     /// By the pool's policy, the lowest goes.

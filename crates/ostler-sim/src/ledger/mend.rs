@@ -48,7 +48,11 @@ impl Ledger {
     /// After this long without a caller, nobody is busy any more.
     pub fn quiet_bound(&self) -> Duration {
         let s = &self.settings;
-        Duration::from_secs(2) + s.idle_ttl.unwrap_or_default() * 4 + s.cancel_grace * 3 + s.stop_grace * 3 + s.start_timeout * 3
+        Duration::from_secs(2)
+            + s.idle_ttl.unwrap_or_default() * 4
+            + s.cancel_grace * 3
+            + s.stop_grace * 3
+            + s.start_timeout * 3
     }
 
     pub fn serving_workers(&self) -> Vec<WorkerId> {

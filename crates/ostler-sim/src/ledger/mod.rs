@@ -24,14 +24,15 @@ mod reload;
 mod request;
 mod restart;
 mod retire;
+mod session;
 mod settle;
 mod size;
 mod stop;
 mod worker;
 
 use ostler_core::{
-    Action, Answer, Bond, Change, Event, Exit, LeaseId, OrderId, Phase, ProcessId, RecordId, RequestId,
-    RequestSpec, Settings, Time, WorkerId,
+    Action, Answer, Bond, Change, Event, Exit, LeaseId, OrderId, Phase, ProcessId, RecordId,
+    RequestId, RequestSpec, Settings, Time, WorkerId,
 };
 
 use crate::violation::Verdict;
@@ -223,7 +224,10 @@ impl Ledger {
                 }
             }
             Event::PressureChanged { high } => self.size.hear_pressure(*high),
-            Event::SessionEnded { session } => self.end_session(*session),
+            Event::SessionEnded { session } => {
+                self.end_session(*session);
+                self.requests.unbind(*session);
+            }
             Event::KeyEnded { key } => self.keys.end(*key),
             Event::ReloadOrdered { order, settings } => self.reloads.order(*order, settings),
             Event::SpawnFailed { process, .. }

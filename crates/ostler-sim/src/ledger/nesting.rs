@@ -40,7 +40,8 @@ impl Ledger {
     /// Between two events: nobody sits in a circle that nothing but a deadline ends.
     pub(super) fn check_circles(&self, now: Time) -> Verdict {
         let overdue = self.awaited.is_some_and(|at| at <= now);
-        if overdue || self.breaker_open || self.control.paused || !self.requests.any_nested_waits() {
+        if overdue || self.breaker_open || self.control.paused || !self.requests.any_nested_waits()
+        {
             return Ok(());
         }
         let stuck = self.stuck(Doubt::Hopeful, now);

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ostler_core::{Bond, CapacityFrom, KeyId, LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId};
+use ostler_core::{
+    Bond, CapacityFrom, KeyId, LeaseId, ProcessId, Ready, RequestId, Settings, Time, WorkerId,
+};
 
 use super::health::Health;
 

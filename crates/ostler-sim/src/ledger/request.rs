@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ostler_core::{
-    Answer, Exit, Outcome, ProcessId, Refusal, RequestId, RequestSpec, Settings, Started, Target,
-    Time, Waiting,
+    Answer, Bond, Exit, Outcome, ProcessId, Refusal, RequestId, RequestSpec, SessionId, Settings,
+    Started, Target, Time, Waiting,
 };
 
 use super::line::Line;
@@ -32,6 +32,8 @@ pub(super) struct Row {
     pub end: Option<End>,
     /// Where it was sent and not yet let go of, with the attempt.
     pub holder: Option<(ProcessId, u32)>,
+    /// Its session ended while it waited: it belongs to nobody any more.
+    unbound: bool,
     /// Where it was sent last.
     pub last: Option<ProcessId>,
     pub attempts: u32,
@@ -108,6 +110,7 @@ impl Requests {
             arrived: now,
             end: None,
             holder: None,
+            unbound: false,
             last: None,
             attempts: 0,
             executions: 0,
@@ -349,6 +352,21 @@ impl Requests {
     /// And it does not pause between two attempts.
     pub fn waits_in_line(&self, id: RequestId) -> bool {
         self.waits(id) && self.get(id).is_some_and(|row| row.told.is_none())
+    }
+
+    /// The session is no more: those of it who wait are served like others.
+    pub fn unbind(&mut self, session: SessionId) {
+        let waiting: Vec<RequestId> = self.open().filter(|id| self.waits(*id)).collect();
+        for id in waiting {
+            let row = self.get_mut(id).expect("it is open");
+            row.unbound |= row.spec.bond.is_some_and(|bond| bond.session == session);
+        }
+    }
+
+    /// What a request belongs to that anybody may serve.
+    pub fn bond(&self, id: RequestId) -> Option<Bond> {
+        let row = self.get(id)?;
+        row.spec.bond.filter(|_| row.spec.target == Target::Any && !row.unbound)
     }
 
     pub fn any_nested_waits(&self) -> bool {

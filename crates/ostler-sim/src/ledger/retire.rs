@@ -122,9 +122,7 @@ impl Ledger {
                 long && elastic && !waited_for && holds(&|row| row.is_idle())
             }
             Retirement::Evicted => self.may_be_evicted(now, id),
-            Retirement::Scaled => {
-                self.staying() > self.allowed()
-            }
+            Retirement::Scaled => self.staying() > self.allowed(),
             Retirement::Reloaded => {
                 let older = holds(&|row| row.edition < self.reloads.edition);
                 older || self.reloads.under_way() || self.reloads.was_trial(id)
@@ -225,7 +223,8 @@ impl Ledger {
     /// Successors, and the first of a new kind, that may start beside all others.
     pub(super) fn beside(&self) -> usize {
         let most = self.reloads.retire_max.max(self.settings.retire_max) as usize;
-        let replaced = if self.replacements.any { most } else { 0 };
+        // One that has taken over and has to start again is still among them, beside the next.
+        let replaced = if self.replacements.any { 2 * most } else { 0 };
         replaced + usize::from(self.reloads.under_way())
     }
 

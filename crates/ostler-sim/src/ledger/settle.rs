@@ -30,6 +30,7 @@ impl Ledger {
         self.check_control()?;
         self.check_wear()?;
         self.check_completion()?;
+        self.check_ended_key()?;
         self.check_size()?;
         self.check_idleness(now)?;
         self.check_admission(now)?;

@@ -138,6 +138,7 @@ impl Ledger {
             self.waited_since(now)
         );
         self.size.target = to;
+        self.size.wanting = None;
         Ok(())
     }
 
@@ -176,7 +177,8 @@ impl Ledger {
             && !self.size.strained
             && !self.control.paused
             && !self.breaker_open;
-        let coming = |id: WorkerId| self.processes.of(id).is_none_or(|row| !self.phases.serves(row.id));
+        let coming =
+            |id: WorkerId| self.processes.of(id).is_none_or(|row| !self.phases.serves(row.id));
         if !may || self.regulars().any(coming) {
             self.size.wanting = None;
             return Ok(());

@@ -47,16 +47,22 @@ pub(super) fn session(kept: &Kept) -> i64 {
         .int(kept.created)
         .int(kept.ttl)
         .int(kept.expires.unwrap_or(-1))
-        .bytes(kept.strict.as_ref().map_or(&[][..], |boot| boot.as_bytes()))
+        .bytes(strict_nodes(kept).as_bytes())
         .done()
+}
+
+/// As they are written.
+pub(super) fn strict_nodes(kept: &Kept) -> String {
+    let nodes = kept.strict.iter().map(|(pool, node)| (pool.to_string(), node.to_string().into()));
+    serde_json::Value::Object(nodes.collect()).to_string()
 }
 
 pub(super) fn program(number: u64, name: &str, program: &Program) -> i64 {
     content(Sum::of(number).bytes(name.as_bytes()).int(program.version as i64), &program.content)
 }
 
-pub(super) fn state(number: u64, saved: &Content) -> i64 {
-    content(Sum::of(number), saved)
+pub(super) fn state(number: u64, pool: &str, saved: &Content) -> i64 {
+    content(Sum::of(number).bytes(pool.as_bytes()), saved)
 }
 
 fn content(sum: Sum, content: &Content) -> i64 {
@@ -70,21 +76,25 @@ mod tests {
     #[test]
     fn every_flipped_bit_changes_the_sum() {
         let whole = Content::new("application/json", &b"[1,2,3]"[..]);
-        let sum = state(7, &whole);
-        assert_eq!(sum, state(7, &whole));
-        assert_ne!(sum, state(8, &whole));
+        let sum = state(7, "pool", &whole);
+        assert_eq!(sum, state(7, "pool", &whole));
+        assert_ne!(sum, state(8, "pool", &whole));
         for bit in 0..whole.bytes.len() * 8 {
             let mut bytes = whole.bytes.to_vec();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_ne!(sum, state(7, &Content::new("application/json", bytes)), "bit {bit}");
+            assert_ne!(
+                sum,
+                state(7, "pool", &Content::new("application/json", bytes)),
+                "bit {bit}"
+            );
         }
     }
 
     #[test]
     fn bytes_do_not_move_between_fields_unnoticed() {
         assert_ne!(
-            state(1, &Content::new("ab", &b"c"[..])),
-            state(1, &Content::new("a", &b"bc"[..]))
+            state(1, "pool", &Content::new("ab", &b"c"[..])),
+            state(1, "pool", &Content::new("a", &b"bc"[..]))
         );
     }
 }

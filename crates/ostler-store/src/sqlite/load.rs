@@ -2,13 +2,12 @@
 //! is left out with its programs if any of them is: half a session would be worse than none. A saved state
 //! that is left out is one that was never saved. Their rows stay in the file until they expire.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
-use uuid::Uuid;
 
 use super::checksum;
 use crate::clock::Millis;
@@ -26,7 +25,7 @@ const CONTENT_PAGE: i64 = 32;
 struct Loaded {
     live: Live,
     programs: HashMap<u64, Programs>,
-    states: HashMap<u64, Arc<Content>>,
+    states: HashMap<u64, BTreeMap<Arc<str>, Arc<Content>>>,
 }
 
 pub(super) async fn load(
@@ -87,18 +86,19 @@ impl Loaded {
     }
 
     async fn read_states(&mut self, connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        let mut after = 0;
+        let mut after = (0, String::new());
         loop {
             let rows = sqlx::query(
-                "SELECT session, content_type, data, checksum FROM session_state \
-                 WHERE session > ? ORDER BY session LIMIT ?",
+                "SELECT session, pool, content_type, data, checksum FROM session_state \
+                 WHERE (session, pool) > (?, ?) ORDER BY session, pool LIMIT ?",
             )
-            .bind(after)
+            .bind(after.0)
+            .bind(&after.1)
             .bind(CONTENT_PAGE)
             .fetch_all(&mut *connection)
             .await?;
             let Some(last) = rows.last() else { return Ok(()) };
-            after = last.try_get::<i64, _>("session")?;
+            after = (last.try_get("session")?, last.try_get("pool")?);
             for row in &rows {
                 self.take_state(row);
             }
@@ -107,7 +107,9 @@ impl Loaded {
 
     fn take_state(&mut self, row: &SqliteRow) {
         match state(row) {
-            Some((number, saved)) => drop(self.states.insert(number, saved)),
+            Some((number, pool, saved)) => {
+                self.states.entry(number).or_default().insert(pool, saved);
+            }
             None => tracing::error!("the saved state of a session was damaged on the disk"),
         }
     }
@@ -136,7 +138,7 @@ impl Loaded {
     fn take_session(&mut self, row: &SqliteRow, now: Millis) {
         let number = row.try_get::<i64, _>("number").unwrap_or_default() as u64;
         let programs = self.programs.remove(&number).unwrap_or_default();
-        let saved = self.states.remove(&number);
+        let saved = self.states.remove(&number).unwrap_or_default();
         let Some((kept, seen)) = session(row, programs, now) else {
             let id: String = row.try_get("id").unwrap_or_default();
             tracing::error!(number, id, "a session was damaged on the disk and is left out");
@@ -148,7 +150,9 @@ impl Loaded {
 
 /// Without its saved state; None if it is not what was written.
 fn session(row: &SqliteRow, programs: Programs, now: Millis) -> Option<(Kept, Seen)> {
-    let strict: Option<&str> = row.try_get("strict_node").ok()?;
+    let strict: BTreeMap<String, String> =
+        serde_json::from_str(row.try_get("strict_nodes").ok()?).ok()?;
+    let strict = strict.into_iter().map(|(pool, node)| Some((pool.into(), node.parse().ok()?)));
     let kept = Kept {
         number: number(row, "number")?,
         id: row.try_get::<&str, _>("id").ok()?.into(),
@@ -158,8 +162,8 @@ fn session(row: &SqliteRow, programs: Programs, now: Millis) -> Option<(Kept, Se
         ttl: row.try_get("ttl").ok()?,
         expires: row.try_get("expires_at").ok()?,
         programs,
-        saved: None,
-        strict: strict.map(Uuid::parse_str).transpose().ok()?,
+        saved: BTreeMap::new(),
+        strict: strict.collect::<Option<_>>()?,
     };
     let accessed = row.try_get::<i64, _>("last_accessed").ok()?.min(now);
     let worker: Option<&str> = row.try_get("last_worker").ok()?;
@@ -175,10 +179,11 @@ fn program(row: &SqliteRow) -> Option<(u64, Arc<str>, Arc<Program>)> {
     whole.then(|| (session, name.into(), Arc::new(program)))
 }
 
-fn state(row: &SqliteRow) -> Option<(u64, Arc<Content>)> {
-    let session = number(row, "session")?;
-    let saved = content(row)?;
-    matches(row, checksum::state(session, &saved)).then(|| (session, Arc::new(saved)))
+fn state(row: &SqliteRow) -> Option<(u64, Arc<str>, Arc<Content>)> {
+    let (session, saved) = (number(row, "session")?, content(row)?);
+    let pool: &str = row.try_get("pool").ok()?;
+    let whole = matches(row, checksum::state(session, pool, &saved));
+    whole.then(|| (session, pool.into(), Arc::new(saved)))
 }
 
 fn content(row: &SqliteRow) -> Option<Content> {

@@ -14,16 +14,17 @@ type Written = Result<(), sqlx::Error>;
 
 const SESSIONS: &str = "\
     INSERT INTO session (number, id, version, metadata, created_at, last_accessed, ttl, \
-    expires_at, last_worker, strict_node, checksum) \
+    expires_at, last_worker, strict_nodes, checksum) \
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, \
     value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10 FROM json_each(?) WHERE true \
     ON CONFLICT (number) DO UPDATE SET version = excluded.version, metadata = excluded.metadata, \
     last_accessed = excluded.last_accessed, ttl = excluded.ttl, expires_at = excluded.expires_at, \
-    last_worker = excluded.last_worker, strict_node = excluded.strict_node, \
+    last_worker = excluded.last_worker, strict_nodes = excluded.strict_nodes, \
     checksum = excluded.checksum";
 const NO_SESSIONS: &str = "DELETE FROM session WHERE number IN (SELECT value FROM json_each(?))";
-const NO_SAVED: &str =
-    "DELETE FROM session_state WHERE session IN (SELECT value FROM json_each(?))";
+const NO_SAVED: &str = "\
+    DELETE FROM session_state WHERE (session, pool) IN \
+    (SELECT value ->> 0, value ->> 1 FROM json_each(?))";
 const NO_PROGRAMS: &str = "\
     DELETE FROM session_program WHERE (session, name) IN \
     (SELECT value ->> 0, value ->> 1 FROM json_each(?))";
@@ -37,7 +38,7 @@ const SEEN: &str = "\
 pub(super) struct Kinds<'a> {
     lists: [Vec<Value>; 5],
     programs: Vec<(u64, &'a str, &'a Program)>,
-    saved: Vec<(u64, &'a Content)>,
+    saved: Vec<(u64, &'a str, &'a Content)>,
 }
 
 const LISTS: [&str; 5] = [NO_SESSIONS, SESSIONS, NO_PROGRAMS, NO_SAVED, SEEN];
@@ -51,16 +52,14 @@ impl<'a> Kinds<'a> {
                     kinds.programs.push((*number, name, program));
                     continue;
                 }
-                Row::Saved(number, saved) => {
-                    kinds.saved.push((*number, saved));
+                Row::Saved(number, pool, saved) => {
+                    kinds.saved.push((*number, pool, saved));
                     continue;
                 }
                 Row::NoSession(number) => (0, Value::from(*number)),
                 Row::Session(kept, seen) => (1, session(kept, seen)),
-                Row::NoProgram(number, name) => {
-                    (2, Value::from_iter([Value::from(*number), Value::from(&**name)]))
-                }
-                Row::NoSaved(number) => (3, Value::from(*number)),
+                Row::NoProgram(number, name) => (2, pair(*number, name)),
+                Row::NoSaved(number, pool) => (3, pair(*number, pool)),
                 Row::Seen(number, seen) => (4, used(*number, seen)),
             };
             kinds.lists[list].push(value);
@@ -84,11 +83,15 @@ impl<'a> Kinds<'a> {
         for (number, name, program) in self.programs {
             put_program(connection, number, name, program).await?;
         }
-        for (number, saved) in self.saved {
-            put_saved(connection, number, saved).await?;
+        for (number, pool, saved) in self.saved {
+            put_saved(connection, number, pool, saved).await?;
         }
         Ok(())
     }
+}
+
+fn pair(number: u64, name: &str) -> Value {
+    Value::from_iter([Value::from(number), Value::from(name)])
 }
 
 fn session(kept: &Kept, seen: &Seen) -> Value {
@@ -102,7 +105,7 @@ fn session(kept: &Kept, seen: &Seen) -> Value {
         Value::from(kept.ttl),
         Value::from(kept.expires),
         Value::from(seen.worker.as_deref()),
-        Value::from(kept.strict.map(|boot| boot.to_string())),
+        Value::from(checksum::strict_nodes(kept)),
         Value::from(checksum::session(kept)),
     ])
 }
@@ -133,15 +136,21 @@ async fn put_program(
     Ok(())
 }
 
-async fn put_saved(connection: &mut SqliteConnection, number: u64, saved: &Content) -> Written {
+async fn put_saved(
+    connection: &mut SqliteConnection,
+    number: u64,
+    pool: &str,
+    saved: &Content,
+) -> Written {
     sqlx::query(
-        "INSERT OR REPLACE INTO session_state (session, content_type, data, checksum) \
-         VALUES (?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO session_state (session, pool, content_type, data, checksum) \
+         VALUES (?, ?, ?, ?, ?)",
     )
     .bind(number as i64)
+    .bind(pool)
     .bind(&*saved.content_type)
     .bind(&saved.bytes[..])
-    .bind(checksum::state(number, saved))
+    .bind(checksum::state(number, pool, saved))
     .execute(connection)
     .await?;
     Ok(())

@@ -18,7 +18,7 @@ async fn what_nobody_used_for_its_time_is_gone_on_every_read_before_any_sweep() 
     assert_eq!(sessions.delete("x", None).await.unwrap_err(), gone);
     assert!(sessions.peek("x").is_none() && sessions.peek_number(x.number).is_none());
     assert!(sessions.list(None, 10).is_empty());
-    assert!(sessions.take_state(x.number).await.is_err());
+    assert!(sessions.take_state(x.number, "pool").await.is_err());
     assert_eq!(sessions.stats().current, 0);
     assert_eq!(sessions.stats().sweeps, 0);
 }
@@ -32,7 +32,7 @@ async fn using_a_session_keeps_it_and_looking_at_it_does_not() {
     let number = |id| sessions.peek(id).unwrap().number;
     clock.pass(HOUR / 2);
     sessions.get("got").await.unwrap();
-    sessions.enter("entered", false).await.unwrap();
+    sessions.enter("entered", None).await.unwrap();
     sessions.patch("patched", merge("{}")).await.unwrap();
     let text = crate::Content::new("text/plain", &b"t"[..]);
     sessions.put_program("program", "p", text.clone(), None).await.unwrap();
@@ -40,7 +40,7 @@ async fn using_a_session_keeps_it_and_looking_at_it_does_not() {
     sessions.list(None, 100);
     sessions.stats();
     sessions.note_worker(number("served"), "py-1");
-    sessions.save_state(number("saved"), text).await.unwrap();
+    sessions.save_state(number("saved"), "pool", text).await.unwrap();
     clock.pass(HOUR / 2);
     let alive: Vec<_> = sessions.list(None, 10).iter().map(|s| s.id.to_string()).collect();
     assert_eq!(alive, ["entered", "got", "patched", "program"]);
@@ -65,10 +65,10 @@ async fn an_absolute_expiry_ends_a_session_that_is_used() {
 async fn a_call_into_an_expired_session_begins_another() {
     let (sessions, clock) = in_memory(SessionSettings::default());
     let told = told(&sessions);
-    let old = sessions.enter("x", true).await.unwrap();
+    let old = sessions.enter("x", Some("pool")).await.unwrap();
     sessions.patch("x", merge(r#"{"a":1}"#)).await.unwrap();
     clock.pass(HOUR);
-    let new = sessions.enter("x", true).await.unwrap();
+    let new = sessions.enter("x", Some("pool")).await.unwrap();
     assert!(new.created && !new.lost && new.number != old.number);
     assert_eq!(sessions.peek("x").unwrap().metadata.get(), "{}");
     assert!(sessions.peek_number(old.number).is_none());
@@ -150,7 +150,7 @@ async fn a_session_that_is_used_all_the_time_is_looked_at_once_per_its_time() {
     for _ in 0..60 {
         clock.pass(HOUR / 10);
         for _ in 0..100 {
-            sessions.enter("x", false).await.unwrap();
+            sessions.enter("x", None).await.unwrap();
         }
         sessions.sweep().await;
     }

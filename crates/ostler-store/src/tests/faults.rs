@@ -97,13 +97,13 @@ async fn operate(sessions: &Sessions, nth: usize) -> Result<(), SessionError> {
     let number = sessions.peek("x").unwrap().number;
     match nth {
         0 => sessions.create(named("new")).await.map(drop),
-        1 => sessions.enter("entered", false).await.map(drop),
-        2 => sessions.enter("x", true).await.map(drop),
+        1 => sessions.enter("entered", None).await.map(drop),
+        2 => sessions.enter("x", Some("pool")).await.map(drop),
         3 => sessions.patch("x", merge(r#"{"a":2}"#)).await.map(drop),
         4 => sessions.put_program("x", "p", content("new"), None).await.map(drop),
         5 => sessions.delete_program("x", "p", None).await.map(drop),
-        6 => sessions.save_state(number, content("new")).await,
-        7 => sessions.take_state(number).await.map(drop),
+        6 => sessions.save_state(number, "pool", content("new")).await,
+        7 => sessions.take_state(number, "pool").await.map(drop),
         _ => sessions.delete("y", None).await,
     }
 }
@@ -112,10 +112,10 @@ const OPERATIONS: usize = 9;
 async fn prepared() -> World {
     let world = World::new().await;
     for id in ["x", "y"] {
-        let number = world.sessions.enter(id, false).await.unwrap().number;
+        let number = world.sessions.enter(id, None).await.unwrap().number;
         world.sessions.patch(id, merge(r#"{"a":1}"#)).await.unwrap();
         world.sessions.put_program(id, "p", content("old"), None).await.unwrap();
-        world.sessions.save_state(number, content("old")).await.unwrap();
+        world.sessions.save_state(number, "pool", content("old")).await.unwrap();
     }
     world
 }

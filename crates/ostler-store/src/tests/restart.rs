@@ -34,9 +34,9 @@ async fn everything_of_a_session_is_there_after_a_restart() {
     first.put_program("x", "q", program.clone(), None).await.unwrap();
     first.delete_program("x", "p", None).await.unwrap();
     clock.pass(Duration::from_secs(60));
-    let number = first.enter("x", false).await.unwrap().number;
+    let number = first.enter("x", None).await.unwrap().number;
     first.note_worker(number, "py-3");
-    first.save_state(number, state("[1]")).await.unwrap();
+    first.save_state(number, "pool", state("[1]")).await.unwrap();
     let before = first.peek("x").unwrap();
     first.close().await;
 
@@ -44,12 +44,12 @@ async fn everything_of_a_session_is_there_after_a_restart() {
     let after = second.peek("x").unwrap();
     assert_eq!(format!("{before:?}"), format!("{after:?}"));
     assert_eq!(second.get_program("x", "q").await.unwrap().content, program);
-    assert_eq!(second.take_state(number).await.unwrap(), Some(state("[1]")));
+    assert_eq!(second.take_state(number, "pool").await.unwrap(), Some(state("[1]")));
     assert_eq!(second.stats().memory_bytes, second.peek("x").unwrap().bytes);
     assert_eq!(second.stats().created, 0, "counted since it was opened");
     second.close().await;
     let third = run(&path, &clock).await;
-    assert_eq!(third.take_state(number).await.unwrap(), None, "it was taken for good");
+    assert_eq!(third.take_state(number, "pool").await.unwrap(), None, "it was taken for good");
 }
 
 #[tokio::test]
@@ -101,59 +101,68 @@ async fn a_strict_session_of_another_run_is_told_once_that_it_is_lost() {
     let (_directory, path, clock) = place();
     let first = run(&path, &clock).await;
     for id in ["strict", "hint"] {
-        assert!(!first.enter(id, id == "strict").await.unwrap().lost);
-        assert!(!first.enter(id, id == "strict").await.unwrap().lost, "not in the same run");
+        assert!(!first.enter(id, (id == "strict").then_some("pool")).await.unwrap().lost);
+        assert!(
+            !first.enter(id, (id == "strict").then_some("pool")).await.unwrap().lost,
+            "not in the same run"
+        );
     }
     first.close().await;
 
     let second = run(&path, &clock).await;
-    assert!(!second.enter("hint", true).await.unwrap().lost, "was bound by a hint only");
-    assert!(!second.enter("strict", false).await.unwrap().lost, "a hint does not ask");
+    assert!(!second.enter("hint", Some("pool")).await.unwrap().lost, "was bound by a hint only");
+    assert!(!second.enter("strict", None).await.unwrap().lost, "a hint does not ask");
     let number = second.peek("strict").unwrap().number;
-    let told = second.enter("strict", true).await.unwrap();
+    let told = second.enter("strict", Some("pool")).await.unwrap();
     assert!(told.lost && !told.created && told.number == number);
     second.close().await;
 
     // Told and cleared for good, although nothing was bound since.
     let third = run(&path, &clock).await;
-    assert!(!third.enter("strict", true).await.unwrap().lost);
-    assert!(third.enter("hint", true).await.unwrap().lost, "bound strictly by the second run");
-    assert!(!third.enter("hint", true).await.unwrap().lost);
+    assert!(!third.enter("strict", Some("pool")).await.unwrap().lost);
+    assert!(
+        third.enter("hint", Some("pool")).await.unwrap().lost,
+        "bound strictly by the second run"
+    );
+    assert!(!third.enter("hint", Some("pool")).await.unwrap().lost);
     third.close().await;
 
     let fourth = run(&path, &clock).await;
-    assert!(fourth.enter("strict", true).await.unwrap().lost, "bound anew by the third run");
+    assert!(
+        fourth.enter("strict", Some("pool")).await.unwrap().lost,
+        "bound anew by the third run"
+    );
 }
 
 #[tokio::test]
 async fn a_strict_session_with_a_saved_state_is_not_lost() {
     let (_directory, path, clock) = place();
     let first = run(&path, &clock).await;
-    let number = first.enter("x", true).await.unwrap().number;
-    first.save_state(number, state("[1]")).await.unwrap();
+    let number = first.enter("x", Some("pool")).await.unwrap().number;
+    first.save_state(number, "pool", state("[1]")).await.unwrap();
     first.close().await;
 
     let second = run(&path, &clock).await;
-    assert!(!second.enter("x", true).await.unwrap().lost);
-    assert!(second.take_state(number).await.unwrap().is_some());
-    assert!(!second.enter("x", true).await.unwrap().lost, "it is this run's now");
+    assert!(!second.enter("x", Some("pool")).await.unwrap().lost);
+    assert!(second.take_state(number, "pool").await.unwrap().is_some());
+    assert!(!second.enter("x", Some("pool")).await.unwrap().lost, "it is this run's now");
     second.close().await;
 
     let third = run(&path, &clock).await;
-    assert!(third.enter("x", true).await.unwrap().lost, "nothing was saved since");
+    assert!(third.enter("x", Some("pool")).await.unwrap().lost, "nothing was saved since");
 }
 
 #[tokio::test]
 async fn calls_into_a_lost_session_at_once_are_told_once() {
     let (_directory, path, clock) = place();
     let first = run(&path, &clock).await;
-    first.enter("x", true).await.unwrap();
+    first.enter("x", Some("pool")).await.unwrap();
     first.close().await;
     let second = run(&path, &clock).await;
     let calls: Vec<_> = (0..20)
         .map(|_| {
             let sessions = second.clone();
-            tokio::spawn(async move { sessions.enter("x", true).await.unwrap().lost })
+            tokio::spawn(async move { sessions.enter("x", Some("pool")).await.unwrap().lost })
         })
         .collect();
     let mut told = 0;
@@ -168,9 +177,9 @@ async fn a_session_whose_bits_flipped_on_the_disk_is_left_out_as_a_whole() {
     let (_directory, path, clock) = place();
     let first = run(&path, &clock).await;
     for id in ["whole", "metadata", "program", "missing", "state"] {
-        let number = first.enter(id, true).await.unwrap().number;
+        let number = first.enter(id, Some("pool")).await.unwrap().number;
         first.put_program(id, "p", state("[1]"), None).await.unwrap();
-        first.save_state(number, state("[2]")).await.unwrap();
+        first.save_state(number, "pool", state("[2]")).await.unwrap();
     }
     let number = |id| first.peek(id).unwrap().number as i64;
     let damage = [
@@ -190,7 +199,7 @@ async fn a_session_whose_bits_flipped_on_the_disk_is_left_out_as_a_whole() {
     let second = run(&path, &clock).await;
     let ids: Vec<_> = second.list(None, 10).iter().map(|s| s.id.to_string()).collect();
     assert_eq!(ids, ["state", "whole"]);
-    assert!(second.enter("state", true).await.unwrap().lost, "its state is not there");
-    assert!(!second.enter("whole", true).await.unwrap().lost);
+    assert!(second.enter("state", Some("pool")).await.unwrap().lost, "its state is not there");
+    assert!(!second.enter("whole", Some("pool")).await.unwrap().lost);
     second.create(named("metadata")).await.expect("its place is free");
 }

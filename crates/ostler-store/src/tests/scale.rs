@@ -17,9 +17,9 @@ async fn costs(sessions: &Sessions) -> Vec<(&'static str, [u64; 3])> {
     let content = || Content::new("text/plain", &b"program"[..]);
     sessions.create(named("new")).await.unwrap();
     count("create");
-    let number = sessions.enter("new", true).await.unwrap().number;
+    let number = sessions.enter("new", Some("pool")).await.unwrap().number;
     count("enter strictly");
-    sessions.enter("new", true).await.unwrap();
+    sessions.enter("new", Some("pool")).await.unwrap();
     count("enter again");
     sessions.get("new").await.unwrap();
     count("get");
@@ -29,9 +29,9 @@ async fn costs(sessions: &Sessions) -> Vec<(&'static str, [u64; 3])> {
     count("put a program");
     sessions.get_program("new", "p").await.unwrap();
     count("get a program");
-    sessions.save_state(number, content()).await.unwrap();
+    sessions.save_state(number, "pool", content()).await.unwrap();
     count("save");
-    sessions.take_state(number).await.unwrap();
+    sessions.take_state(number, "pool").await.unwrap();
     count("take");
     assert_eq!(sessions.list(Some("s-5"), 50).len(), 50);
     count("list");

@@ -119,7 +119,7 @@ fn a_worker_is_found_by_id_and_by_name_and_tells_its_way() {
     assert!(id.starts_with("w_"), "{id}");
     assert_eq!(ask(&server, &format!("/api/workers/{id}"))["name"], "work-1");
     assert_eq!(by_name["workspace_id"], "default");
-    assert_eq!((&by_name["sessions"], &by_name["taint"]), (&0.into(), &false.into()));
+    assert_eq!((&by_name["sessions"], &by_name["taint"]), (&json!([]), &false.into()));
     assert_eq!((&by_name["metadata"], &by_name["connection"]), (&json!({}), &"connected".into()));
     assert_eq!(by_name["pgid"], by_name["pid"], "a worker leads a group of its own");
     server.ask(&get("/api/workers/work-99")).problem(404, "worker_not_found");
