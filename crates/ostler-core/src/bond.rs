@@ -429,12 +429,10 @@ impl Pool {
 
     pub(crate) fn on_session_ended(&mut self, cx: &mut Cx<'_>, session: SessionId) {
         self.unbind(cx, session);
-        // Those who wait are served, but nobody would end what they were bound by.
-        for request in self.requests.values_mut() {
-            let waits = !matches!(request.place, Place::Held(_));
-            if waits && request.spec.bond.is_some_and(|bond| bond.session == session) {
-                request.spec.bond = None;
-            }
+        // Its requests are served, but nobody would end what they were bound by from now on.
+        let of_it = |bond: Option<Bond>| bond.is_some_and(|bond| bond.session == session);
+        for request in self.requests.values_mut().filter(|request| of_it(request.spec.bond)) {
+            request.spec.bond = None;
         }
     }
 

@@ -42,6 +42,7 @@ fn deadline() -> impl Strategy<Value = Option<NonZeroU32>> {
 prop_compose! {
     fn context()(
         session_id in any::<Option<String>>(),
+        continuity in any::<Option<String>>(),
         attempt in any::<u32>(),
         traceparent in any::<Option<String>>(),
         credit in option::of((any::<u32>(), any::<u32>())),
@@ -50,7 +51,7 @@ prop_compose! {
         idempotent in any::<bool>(),
     ) -> Option<Box<Context>> {
         let context = Context {
-            session_id, attempt, traceparent, request_id, idempotent,
+            session_id, continuity, attempt, traceparent, request_id, idempotent,
             credit: credit.map(|(chunks, bytes)| Credit { chunks, bytes }),
             shard: shard.map(|(index, count)| Shard { index, count }),
         };

@@ -10,7 +10,7 @@ use crate::violation::{Verdict, require};
 #[derive(Debug)]
 pub(super) struct Reloads {
     pub edition: u32,
-    /// How many were replaced at a time before the last reload.
+    /// The most that were replaced at a time before: some of them may be long in leaving.
     pub retire_max: u32,
     under_way: Option<(OrderId, Box<Settings>)>,
     /// Orders that came while another was under way.
@@ -126,7 +126,7 @@ impl Ledger {
         self.reloads.edition += 1;
         self.reloads.due = Some((order, true));
         self.reloads.last = self.reloads.trial.take();
-        self.reloads.retire_max = self.settings.retire_max;
+        self.reloads.retire_max = self.reloads.retire_max.max(self.settings.retire_max);
         self.settings = settings;
         self.size.resize();
     }
