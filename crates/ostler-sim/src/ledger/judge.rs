@@ -3,7 +3,7 @@
 
 use ostler_core::{
     Bond, Change, Command, Continuity, LeaseId, LossReason, Notice, OrderId, Outcome, ProcessId,
-    RecordId, Refusal, Reply, RequestId, Status, StopReason, Target, Time, Trigger,
+    RecordId, Refusal, Reply, RequestId, Status, StopReason, Target, Time,
 };
 
 use super::Ledger;
@@ -357,9 +357,9 @@ impl Ledger {
 
     fn judge_record(&mut self, now: Time, record: RecordId, change: Change) -> Verdict {
         self.judge_completion(record, change)?;
+        let new = self.workers.get(record.worker).is_none();
         self.workers.record(now, record, change)?;
-        let made = change.trigger == Trigger::Create && self.workers.is_regular(record.worker);
-        if made { self.judge_creation() } else { Ok(()) }
+        if new && self.workers.is_regular(record.worker) { self.judge_creation() } else { Ok(()) }
     }
 
     fn judge_stopped(&mut self, now: Time) -> Verdict {

@@ -32,7 +32,7 @@ pub(super) struct Row {
     pub end: Option<End>,
     /// Where it was sent and not yet let go of, with the attempt.
     pub holder: Option<(ProcessId, u32)>,
-    /// Its session ended while it waited: it belongs to nobody any more.
+    /// Its session ended before it did: it belongs to nobody any more.
     unbound: bool,
     /// Where it was sent last.
     pub last: Option<ProcessId>,
@@ -354,10 +354,10 @@ impl Requests {
         self.waits(id) && self.get(id).is_some_and(|row| row.told.is_none())
     }
 
-    /// The session is no more: those of it who wait are served like others.
+    /// The session is no more: those of it who wait, or come back, are served like others.
     pub fn unbind(&mut self, session: SessionId) {
-        let waiting: Vec<RequestId> = self.open().filter(|id| self.waits(*id)).collect();
-        for id in waiting {
+        let open: Vec<RequestId> = self.open().collect();
+        for id in open {
             let row = self.get_mut(id).expect("it is open");
             row.unbound |= row.spec.bond.is_some_and(|bond| bond.session == session);
         }
