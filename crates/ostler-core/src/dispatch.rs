@@ -265,6 +265,10 @@ impl Pool {
                 self.send(cx, request, worker);
             }
         }
+        // A session that was bound anew may have brought its own to somebody who is free.
+        if !self.own.is_empty() {
+            self.feed_own(cx);
+        }
         if !self.waiting_leases.is_empty() {
             self.grant_what_fits(cx);
         }

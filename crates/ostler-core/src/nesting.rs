@@ -74,10 +74,17 @@ impl Pool {
         self.may_grow() || pool.any(|worker| self.may_come_free(worker, keepers))
     }
 
-    /// One that is on its way out takes nobody any more.
+    /// One that is on its way out takes nobody any more; but where there are too few, another one
+    /// comes when it has left.
     fn may_come_free(&self, worker: &Worker, keepers: &BTreeSet<RequestId>) -> bool {
         if worker.retiring {
-            return false;
+            let kept = |held: &Held| held.hold.waited_for() && keepers.contains(&held.request);
+            let stays = worker.process().is_some_and(|process| process.held.iter().any(kept));
+            let too_few = self.staying_count() < self.target as usize;
+            return worker.departing
+                && !stays
+                && too_few
+                && self.restarts.breaker == Breaker::Closed;
         }
         if worker.status.terminal() {
             // Another one takes its place when it has left.

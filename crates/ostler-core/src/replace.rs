@@ -171,7 +171,10 @@ impl Pool {
     fn free_successor(&mut self, cx: &mut Cx<'_>, gone: &mut Worker) {
         let Some(id) = gone.successor.take() else { return };
         let Some(successor) = self.workers.get_mut(&id) else { return };
-        successor.replaces = None;
+        if successor.replaces.take() != Some(gone.id) {
+            // It has taken over long ago.
+            return;
+        }
         match gone.key {
             // Nobody asks for that key any more.
             Some(_) if gone.departing => self.depart(cx, id, Retirement::KeyEnded),

@@ -14,6 +14,8 @@ type Door = (u8, u64, u32);
 pub(super) struct Line {
     lanes: BTreeMap<(Door, i8), BTreeMap<u64, Lane>>,
     len: usize,
+    /// Requests of keys have come: they share the line of their worker with those who named it.
+    keyed: bool,
 }
 
 /// Those of one owner.
@@ -84,6 +86,7 @@ impl Line {
         let lane = self.lanes.entry(band).or_default().entry(owner).or_default();
         lane.waiting.push_back(request);
         self.len += 1;
+        self.keyed |= band.0.0 == 3;
     }
 
     pub fn leave(&mut self, request: RequestId, spec: &RequestSpec) {
@@ -107,7 +110,7 @@ impl Line {
     pub fn serve_again(&mut self, spec: &RequestSpec) -> Verdict {
         let (band, owner) = key(spec);
         self.use_turn(spec);
-        if matches!(band.0.0, 3 | 4) {
+        if matches!(band.0.0, 3 | 4) || (self.keyed && band.0.0 == 1) {
             return Ok(());
         }
         self.lanes.get_mut(&band).map_or(Ok(()), |lanes| pass_others(lanes, owner))
@@ -147,7 +150,7 @@ impl Line {
         );
         own.passed.clear();
         // Whoever waits for a worker of its key begins anew when that is another one.
-        if door.0 != 3 {
+        if door.0 != 3 && !(self.keyed && door.0 == 1) {
             pass_others(lanes, owner)?;
         }
         self.leave(request, spec);
