@@ -9,7 +9,7 @@ mod server;
 
 use std::path::Path;
 
-use http::{get, post};
+use http::{Request, get, post};
 use rustix::process::Signal;
 use server::{Server, Site, until};
 
@@ -124,4 +124,89 @@ fn the_examples_own_configuration_serves_all_three() {
             "{pool}"
         );
     }
+}
+
+/// The configuration of `examples/agent`, beside its worker.
+fn agents() -> Server {
+    let site = site();
+    let text = include_str!("../../../examples/agent/ostler.toml").replace("../workers/", "");
+    std::fs::write(site.path().join("ostler.toml"), text).expect("written");
+    site.serve()
+}
+
+fn of(session: &str, function: &str, payload: &str) -> Request {
+    post(&format!("/api/pools/agent/call/{function}"), payload).header("Ostler-Session", session)
+}
+
+fn turn(server: &Server, request: Request) -> Vec<serde_json::Value> {
+    let answer = server.ask(&request.header("Accept", "application/x-ndjson"));
+    answer.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn history(server: &Server, session: &str) -> serde_json::Value {
+    let answer = server.ask(&of(session, "history", ""));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+/// The process of a session's worker.
+fn process_of(server: &Server, session: &str) -> i32 {
+    let workers = server.ask(&get("/api/workers?pool=agent")).json();
+    let mut workers = workers["items"].as_array().expect("a list").iter();
+    let its = workers.find(|worker| worker["sessions"] == serde_json::json!([session]));
+    its.and_then(|worker| worker["pid"].as_i64()).expect("a process") as i32
+}
+
+#[test]
+fn the_agent_streams_tools_in_a_process_of_each_conversation() {
+    let server = agents();
+    let told = turn(&server, of("ann", "turn", r#"["calculate 6 * 7; remember milk: two"]"#));
+    let kinds: Vec<&str> = told.iter().filter_map(|line| line["data"]["type"].as_str()).collect();
+    assert_eq!(kinds, ["tool_use", "tool_result", "tool_use", "tool_result"], "{told:#?}");
+    assert_eq!(told[1]["data"]["content"], 42);
+    assert_eq!(told.last().expect("an end")["type"], "complete");
+    assert_eq!(history(&server, "ben"), serde_json::json!([]), "another process");
+    assert_ne!(process_of(&server, "ann"), process_of(&server, "ben"));
+    let note = server.ask(&get("/api/sessions/ann/programs"));
+    assert_eq!(note.json()["items"].as_array().map(Vec::len), Some(1), "{}", note.text());
+}
+
+#[test]
+fn a_turn_of_the_agent_is_cancelled_and_the_conversation_goes_on() {
+    let server = agents();
+    let long = of("ann", "turn", r#"["think for 60 seconds"]"#);
+    let told = std::thread::scope(|scope| {
+        let long = long.header("Ostler-Request-Id", "long-one");
+        let streaming = scope.spawn(|| turn(&server, long));
+        until("the turn streams", || {
+            server.ask(&get("/api/requests/long-one")).json()["state"] == "STREAMING"
+        });
+        let cancelled = server.ask(&post("/api/requests/long-one/cancel", ""));
+        assert!(cancelled.status < 300, "{}", cancelled.text());
+        streaming.join().expect("it ends")
+    });
+    assert_eq!(told.last().expect("an end")["type"], "cancelled", "{told:#?}");
+    let kept = history(&server, "ann");
+    assert_eq!(kept[1]["content"][0]["text"], "Let me think.", "{kept:#}");
+    assert_eq!(kept[1]["finished"], false);
+}
+
+#[test]
+fn a_conversation_of_the_agent_survives_its_worker_but_not_its_death() {
+    let server = agents();
+    turn(&server, of("ann", "turn", r#"["hello"]"#));
+    let (before, first) = (history(&server, "ann"), process_of(&server, "ann"));
+    assert_eq!(server.ask(&post("/api/pools/agent/recycle", "")).status, 202);
+    until("another process has the conversation", || {
+        let answer = server.ask(&of("ann", "history", ""));
+        assert_eq!((answer.status, answer.json()), (200, before.clone()));
+        process_of(&server, "ann") != first
+    });
+    let pid = rustix::process::Pid::from_raw(process_of(&server, "ann")).expect("a pid");
+    rustix::process::kill_process(pid, Signal::KILL).expect("it lives");
+    until("the death is told", || {
+        let answer = server.ask(&of("ann", "history", ""));
+        answer.status == 409 && answer.json()["code"] == "session_worker_lost"
+    });
+    assert_eq!(history(&server, "ann"), serde_json::json!([]), "told once, then anew");
 }
