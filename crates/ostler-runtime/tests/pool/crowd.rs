@@ -155,6 +155,22 @@ pub fn fewest_serving(events: &[Arc<Event>]) -> usize {
     fewest.expect("all were ready once")
 }
 
+/// Whether each of the first `size` workers, and each that came later, left only after another one
+/// beyond the first `size` had become ready.
+pub fn successors_came_first(events: &[Arc<Event>], size: u64) -> bool {
+    let number =
+        |event: &Event| -> Option<u64> { event.worker.as_ref()?.rsplit('-').next()?.parse().ok() };
+    let mut spare = 0_i64;
+    events.iter().all(|event| {
+        match event.kind {
+            EventKind::WorkerReady => spare += i64::from(number(event).is_some_and(|n| n > size)),
+            EventKind::WorkerStopping => spare -= 1,
+            _ => {}
+        }
+        spare >= 0
+    })
+}
+
 /// Events of a kind, so far.
 pub fn told(pool: &Pool, kind: EventKind) -> Vec<Arc<Event>> {
     events(pool).into_iter().filter(|event| event.kind == kind).collect()

@@ -75,7 +75,7 @@ async fn workers_that_grow_old_together_leave_one_by_one() {
     assert_eq!(leaving, 1, "leave at a time");
     let most = most_between(&events, EventKind::WorkerSpawned, EventKind::WorkerTerminated);
     assert_eq!(most, 9, "processes at a time");
-    assert!(fewest_serving(&events) >= 8, "one left before its successor was ready");
+    assert!(successors_came_first(&events, 8), "one left before its successor was ready");
     nothing_amiss(&pool);
     stop(pool).await;
 }
