@@ -27,6 +27,8 @@ pub(super) struct Health {
     pub failed: u32,
     /// It missed a heartbeat and has said nothing since.
     pub silent: bool,
+    /// It has missed so many, with nothing to do, that it should be gone by the next.
+    overdue: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,7 @@ impl Health {
             answers: false,
             failed: 0,
             silent: false,
+            overdue: false,
         }
     }
 
@@ -174,7 +177,7 @@ impl Ledger {
     pub(super) fn judge_health_notice(&mut self, now: Time, notice: &Notice) -> Verdict {
         match notice {
             Notice::Checked { process, result } => self.judge_verdict(now, *process, *result),
-            Notice::HeartbeatMissed { process, .. } => self.judge_miss(now, *process),
+            Notice::HeartbeatMissed { process, misses } => self.judge_miss(now, *process, *misses),
             Notice::Stopping { process, reason } => self.judge_stop_reason(now, *process, *reason),
             _ => Ok(()),
         }
@@ -201,7 +204,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn judge_miss(&mut self, now: Time, id: ProcessId) -> Verdict {
+    fn judge_miss(&mut self, now: Time, id: ProcessId, misses: u32) -> Verdict {
         let beat = self.settings.heartbeat;
         let row = self.processes.addressed(id, "a missed heartbeat")?;
         let silence = now.since(row.heard);
@@ -212,6 +215,13 @@ impl Ledger {
         );
         let matters = beat.is_some_and(|beat| !beat.independent) && row.held.is_empty();
         row.health.silent |= matters;
+        let overdue = matters && beat.is_some_and(|beat| misses >= beat.misses);
+        let was_overdue = std::mem::replace(&mut row.health.overdue, overdue);
+        require!(
+            !(was_overdue && overdue),
+            "the silent are replaced",
+            "{misses} misses of {beat:?}: {row:?}"
+        );
         Ok(())
     }
 

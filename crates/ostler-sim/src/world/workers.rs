@@ -370,5 +370,18 @@ impl World {
         for id in cured {
             self.set_stopped(id, false);
         }
+        if watched && self.prng.chance(0.5) {
+            self.stop_one_more();
+        }
+    }
+
+    /// The last fault of all, for the pool to find.
+    fn stop_one_more(&mut self) {
+        let found = |process: &&Process| process.answers_pings && process.life == Life::Up;
+        let mut up: Vec<_> = self.processes.values().filter(found).map(|p| p.id).collect();
+        up.sort();
+        if let Some(id) = self.prng.pick(&up) {
+            self.set_stopped(id, true);
+        }
     }
 }
