@@ -14,40 +14,36 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::command::{BondStep, Command, Continuity, Notice, Refusal, Reply, Retirement};
-use crate::event::{Affinity, Bond, RequestSpec, Target};
-use crate::id::{IdMap, KeyId, LeaseId, OrderId, ProcessId, RequestId, SessionId, WorkerId};
+use crate::command::{BondStep, Command, Continuity, Notice, Refusal, Reply};
+use crate::event::{Bond, Target};
+use crate::id::{IdMap, OrderId, ProcessId, RequestId, SessionId, WorkerId};
 use crate::pool::{Cx, Pool};
-use crate::request::{Line, Place};
+use crate::request::Place;
 use crate::time::Time;
-use crate::timers::Timer;
 
 #[derive(Debug, Default)]
 pub(crate) struct Bonds {
-    ties: IdMap<SessionId, Tie>,
+    pub ties: IdMap<SessionId, Tie>,
     /// The sessions of each process.
     at: BTreeSet<(ProcessId, SessionId)>,
     /// Those of them that are being saved.
-    saving: BTreeSet<(ProcessId, SessionId)>,
+    pub saving: BTreeSet<(ProcessId, SessionId)>,
 }
 
-/// Sessions that a process is asked to hand over at a time, so that each has its time.
-const SAVES_AT_A_TIME: usize = 16;
-
 #[derive(Debug)]
-struct Tie {
-    knot: Knot,
+pub(crate) struct Tie {
+    pub knot: Knot,
     /// It was insisted on: its loss is told.
-    strict: bool,
-    used: Time,
+    pub strict: bool,
+    pub used: Time,
     /// Requests of the session that its process holds.
-    running: u32,
+    pub running: u32,
     /// What the next request finds there, if it was bound by hand.
-    finds: Option<Continuity>,
+    pub finds: Option<Continuity>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Knot {
+pub(crate) enum Knot {
     Held(ProcessId),
     Saving {
         process: ProcessId,
@@ -58,19 +54,7 @@ enum Knot {
     Lost,
 }
 
-/// Who may serve a request, as things stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    Anyone,
-    /// This one if it is free.
-    Rather(WorkerId),
-    Only(WorkerId),
-    /// The worker of this key, which is not there.
-    Key(KeyId),
-    Place(LeaseId, u32),
-}
-
-enum Pull {
+pub(crate) enum Pull {
     Rather(WorkerId),
     Only(WorkerId),
     /// The old one, until it has handed over.
@@ -78,7 +62,7 @@ enum Pull {
 }
 
 impl Bonds {
-    fn pull(&self, now: Time, bond: Bond, ttl: Duration) -> Option<Pull> {
+    pub fn pull(&self, now: Time, bond: Bond, ttl: Duration) -> Option<Pull> {
         let tie = self.ties.get(&bond.session)?;
         match (tie.knot, bond.affinity.strict()) {
             (Knot::Held(process), true) => Some(Pull::Only(process.worker)),
@@ -91,11 +75,11 @@ impl Bonds {
         }
     }
 
-    fn is_lost(&self, session: SessionId) -> bool {
+    pub fn is_lost(&self, session: SessionId) -> bool {
         self.ties.get(&session).is_some_and(|tie| tie.knot == Knot::Lost)
     }
 
-    fn is_tied(&self, session: SessionId) -> bool {
+    pub fn is_tied(&self, session: SessionId) -> bool {
         let knot = self.ties.get(&session).map(|tie| tie.knot);
         matches!(knot, Some(Knot::Held(_) | Knot::Saving { .. }))
     }
@@ -124,7 +108,7 @@ impl Bonds {
     }
 
     /// Takes the session from its process, if it has one.
-    fn untie(&mut self, session: SessionId) -> Option<ProcessId> {
+    pub fn untie(&mut self, session: SessionId) -> Option<ProcessId> {
         let tie = self.ties.get_mut(&session)?;
         let (Knot::Held(process) | Knot::Saving { process, .. }) = tie.knot else { return None };
         tie.knot = Knot::Free(Continuity::Restarted);
@@ -154,7 +138,7 @@ impl Bonds {
         self.at.range(all).map(|(_, session)| *session)
     }
 
-    fn saving_at(&self, process: ProcessId) -> Vec<SessionId> {
+    pub fn saving_at(&self, process: ProcessId) -> Vec<SessionId> {
         let all = (process, SessionId(0))..=(process, SessionId(u64::MAX));
         self.saving.range(all).map(|(_, session)| *session).collect()
     }
@@ -170,7 +154,7 @@ impl Bonds {
         }
     }
 
-    /// `running` of one tie as the holds of the workers say it.
+    /// `holds`: how many requests of a session its process holds; `None` if there is no such process.
     pub fn check(
         &self,
         holds: impl Fn(ProcessId, SessionId) -> Option<usize>,
@@ -199,49 +183,6 @@ impl Bonds {
 }
 
 impl Pool {
-    /// Who may serve a request.
-    pub(crate) fn way(&self, now: Time, spec: &RequestSpec) -> Way {
-        match spec.target {
-            Target::Worker(worker) => return Way::Only(worker),
-            Target::Lease(lease, place) => return Way::Place(lease, place),
-            Target::Any => {}
-        }
-        let keyed = spec.key.filter(|_| self.settings.keyed.is_some());
-        if let (Some(_), Some(old)) = (keyed, self.leaving_with(spec.bond)) {
-            return Way::Only(old);
-        }
-        let ttl = self.settings.affinity_ttl;
-        let pull = spec.bond.and_then(|bond| self.bonds.pull(now, bond, ttl));
-        match (pull, keyed) {
-            (Some(Pull::Awaits(worker)), _) => Way::Only(worker),
-            (_, Some(key)) => self.keyed_way(key),
-            (Some(Pull::Only(worker)), None) => Way::Only(worker),
-            (Some(Pull::Rather(worker)), None) => Way::Rather(worker),
-            (None, None) => Way::Anyone,
-        }
-    }
-
-    /// The worker that a session is bound to, if that one is on its way out: it has what the next
-    /// one is to be given.
-    fn leaving_with(&self, bond: Option<Bond>) -> Option<WorkerId> {
-        let process = self.bonds.process_of(bond?.session)?;
-        self.workers.get(&process.worker).filter(|worker| worker.retiring).map(|worker| worker.id)
-    }
-
-    /// A session that insisted on its process is told once that it is gone.
-    pub(crate) fn bond_refusal(&self, spec: &RequestSpec) -> Option<Refusal> {
-        let bond = spec.bond.filter(|_| spec.target == Target::Any)?;
-        let lost = bond.affinity.strict() && self.bonds.is_lost(bond.session);
-        lost.then_some(Refusal::SessionWorkerLost)
-    }
-
-    /// A session that does not wait, and whose worker cannot take it now.
-    pub(crate) fn busy_refusal(&self, spec: &RequestSpec) -> Option<Refusal> {
-        let bond = spec.bond.filter(|_| spec.target == Target::Any)?;
-        let at_once = bond.affinity == Affinity::StrictFailFast;
-        (at_once && self.bonds.is_tied(bond.session)).then_some(Refusal::WorkerBusy)
-    }
-
     /// A request of a session goes to a process: what does it find there?
     pub(crate) fn tie(&mut self, cx: &mut Cx<'_>, bond: Bond, process: ProcessId) -> Continuity {
         let strict = bond.affinity.strict();
@@ -329,7 +270,7 @@ impl Pool {
         }
     }
 
-    fn tell_those_who_wait(&mut self, cx: &mut Cx<'_>, lost: &BTreeSet<SessionId>) {
+    pub(crate) fn tell_those_who_wait(&mut self, cx: &mut Cx<'_>, lost: &BTreeSet<SessionId>) {
         let insists = |bond: Bond| bond.affinity.strict() && lost.contains(&bond.session);
         let mut waiting: Vec<RequestId> = Vec::new();
         for (id, request) in &self.requests {
@@ -344,87 +285,6 @@ impl Pool {
             self.unqueue(id);
             self.turn_away(cx, id, Refusal::SessionWorkerLost);
         }
-    }
-
-    /// Moves the sessions of a worker that is to go, each as soon as nothing of it runs there.
-    pub(crate) fn evacuate(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
-        let Some(worker) = self.workers.get(&id) else { return };
-        let process_id = worker.process_id();
-        let Some(process) = worker.process() else { return };
-        let saves = process.saves_sessions && process.serving();
-        let room = match saves {
-            true => SAVES_AT_A_TIME.saturating_sub(self.bonds.saving_at(process_id).len()),
-            false => usize::MAX,
-        };
-        let quiet = |session: &SessionId| {
-            let tie = &self.bonds.ties[session];
-            tie.running == 0 && tie.knot == Knot::Held(process_id)
-        };
-        let moving = self.bonds.sessions_at(process_id).filter(quiet).take(room);
-        for session in moving.collect::<Vec<_>>() {
-            match saves {
-                true => self.save(cx, session, process_id),
-                false => self.let_go(cx, session, process_id, false),
-            }
-        }
-    }
-
-    fn save(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId) {
-        let tie = self.bonds.ties.get_mut(&session).expect("it is bound there");
-        tie.knot = Knot::Saving { process, since: cx.now };
-        self.bonds.saving.insert((process, session));
-        cx.push(Command::SaveSession { process, session });
-        let by = cx.now.after(self.settings.save_timeout);
-        self.timers.set_earlier(Timer::Save(process.worker), by);
-    }
-
-    /// The session leaves its process in peace; those of it who wait go elsewhere.
-    fn let_go(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId, saved: bool) {
-        let evicted = self.workers.get(&process.worker).and_then(|worker| worker.retirement)
-            == Some(Retirement::Evicted);
-        self.bonds.untie(session);
-        let tie = self.bonds.ties.get_mut(&session).expect("it was bound");
-        let (knot, step) = match saved {
-            true => (Knot::Free(Continuity::Restored), BondStep::Saved),
-            false if evicted && tie.strict => (Knot::Lost, BondStep::Lost),
-            false => (Knot::Free(Continuity::Restarted), BondStep::Released),
-        };
-        tie.knot = knot;
-        cx.notify(Notice::Session { session, process, step });
-        if knot == Knot::Lost {
-            return self.tell_those_who_wait(cx, &BTreeSet::from([session]));
-        }
-        self.reroute(cx, process.worker, Some(session));
-    }
-
-    pub(crate) fn on_session_saved(
-        &mut self,
-        cx: &mut Cx<'_>,
-        process: ProcessId,
-        session: SessionId,
-        saved: bool,
-    ) {
-        let knot = self.bonds.ties.get(&session).map(|tie| tie.knot);
-        if !matches!(knot, Some(Knot::Saving { process: saving, .. }) if saving == process) {
-            return self.stale(cx, process);
-        }
-        self.let_go(cx, session, process, saved);
-        self.after_release(cx, process.worker);
-    }
-
-    /// What a worker has not handed over by now, it will not.
-    pub(crate) fn on_save_overdue(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
-        let Some(process) = self.workers.get(&id).map(|worker| worker.process_id()) else { return };
-        for session in self.bonds.saving_at(process) {
-            let Knot::Saving { since, .. } = self.bonds.ties[&session].knot else { continue };
-            let by = since.after(self.settings.save_timeout);
-            if by <= cx.now {
-                self.let_go(cx, session, process, false);
-            } else {
-                self.timers.set_earlier(Timer::Save(id), by);
-            }
-        }
-        self.after_release(cx, id);
     }
 
     pub(crate) fn on_session_ended(&mut self, cx: &mut Cx<'_>, session: SessionId) {
@@ -485,26 +345,6 @@ impl Pool {
         cx.push(Command::Reply { order, reply: Reply::PoolDone });
     }
 
-    /// Those who wait for this worker look anew where they may go.
-    pub(crate) fn reroute(
-        &mut self,
-        cx: &mut Cx<'_>,
-        worker: WorkerId,
-        session: Option<SessionId>,
-    ) {
-        let Some(queue) = self.own.get(&worker) else { return };
-        let concerned = |id: &RequestId| {
-            let spec = &self.requests[id].spec;
-            let of_it = session.is_none_or(|of| spec.bond.is_some_and(|bond| bond.session == of));
-            spec.target == Target::Any && of_it
-        };
-        let moving: Vec<RequestId> = queue.iter().filter(concerned).collect();
-        for id in moving {
-            self.unqueue(id);
-            self.requeue(cx, id);
-        }
-    }
-
     /// The sessions that are bound to a worker's process.
     pub fn sessions_of(&self, worker: WorkerId) -> impl Iterator<Item = SessionId> + '_ {
         let process = self.workers.get(&worker).map(|worker| worker.process_id());
@@ -517,13 +357,6 @@ impl Pool {
     }
 
     pub(crate) fn check_bonds(&self) -> Result<(), String> {
-        self.bonds.check(|process, session| self.running_at(process, session))?;
-        for (id, request) in &self.requests {
-            let Place::Queued(Line::Own(worker)) = request.place else { continue };
-            if !self.own.get(&worker).is_some_and(|queue| queue.iter().any(|of| of == *id)) {
-                return Err(format!("{id:?} is said to wait for {worker:?}, who does not know"));
-            }
-        }
-        Ok(())
+        self.bonds.check(|process, session| self.running_at(process, session))
     }
 }

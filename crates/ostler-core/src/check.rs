@@ -18,6 +18,7 @@ impl Pool {
         self.check_holds()?;
         self.check_leases()?;
         self.check_nested()?;
+        self.check_own_lines()?;
         self.check_bonds()?;
         self.check_keys()?;
         self.check_starting()
@@ -44,6 +45,17 @@ impl Pool {
                 "{queued} requests wait, {} counted, {common} + {own} + {leased} + {keyed} queued",
                 self.queued,
             ));
+        }
+        Ok(())
+    }
+
+    fn check_own_lines(&self) -> Result<(), String> {
+        let own = self.own.iter().flat_map(|(worker, queue)| queue.iter().map(|id| (*worker, id)));
+        for (worker, id) in own {
+            let place = self.requests.get(&id).map(|request| request.place);
+            if place != Some(Place::Queued(Line::Own(worker))) {
+                return Err(format!("{id:?} waits for {worker:?} and is said to be {place:?}"));
+            }
         }
         Ok(())
     }

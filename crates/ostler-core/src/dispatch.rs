@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::bond::Way;
 use crate::command::{Command, Continuity, Outcome, PhaseReason, Refusal, Started, Waiting};
 use crate::event::{RequestSpec, Target};
 use crate::id::{LeaseId, ProcessId, RequestId, WorkerId};
@@ -14,6 +13,7 @@ use crate::settings::Admission;
 use crate::status::Status;
 use crate::time::Time;
 use crate::timers::Timer;
+use crate::way::Way;
 use crate::worker::{Openness, Worker};
 
 impl Pool {

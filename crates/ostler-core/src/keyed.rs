@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bond::Way;
 use crate::command::{Notice, Retirement};
 use crate::id::{IdMap, KeyId, RequestId, WorkerId};
 use crate::pool::{Cx, Pool};
@@ -15,6 +14,7 @@ use crate::restart::Breaker;
 use crate::settings::{Evict, Keyed};
 use crate::time::Time;
 use crate::timers::Timer;
+use crate::way::Way;
 use crate::worker::Worker;
 
 #[derive(Debug, Default)]

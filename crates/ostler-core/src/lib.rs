@@ -27,9 +27,11 @@ mod dispatch;
 mod event;
 mod health;
 mod id;
+mod job;
 mod keyed;
 mod lease;
 mod life;
+mod moving;
 mod nesting;
 mod pool;
 mod process;
@@ -51,6 +53,7 @@ mod supervise;
 mod sweep;
 mod time;
 mod timers;
+mod way;
 mod worker;
 
 pub use command::{
@@ -64,6 +67,7 @@ pub use event::{
 pub use id::{
     IdHasher, IdMap, KeyId, LeaseId, OrderId, ProcessId, RecordId, RequestId, SessionId, WorkerId,
 };
+pub use job::{AttemptFailure, JobBackoff, JobStatus, NextTry, Retrying};
 pub use pool::{Counters, Lifecycle, Occupancy, Pool, PoolView};
 pub use settings::{Admission, Backoff, CapacityFrom, Checkup, Evict, Heartbeat, Keyed, Settings};
 pub use status::{Status, Trigger};

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::bond::Way;
 use crate::command::Refusal;
 use crate::event::{RequestSpec, Target};
 use crate::id::RequestId;
@@ -13,6 +12,7 @@ use crate::pool::{Cx, Pool};
 use crate::process::Held;
 use crate::restart::Breaker;
 use crate::time::Time;
+use crate::way::Way;
 use crate::worker::Worker;
 
 impl Pool {

@@ -22,6 +22,7 @@ mod draft;
 mod error;
 mod expiry;
 mod kept;
+pub mod ledger;
 mod live;
 mod metadata;
 mod name;
