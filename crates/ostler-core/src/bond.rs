@@ -10,6 +10,9 @@
 //! ```
 //! A binding is to an incarnation, never to a worker: the next process of the same worker knows
 //! nothing of the session.
+//!
+//! Who is bound where is written here and nowhere else. What follows from it is decided beside it:
+//! whom a request may go to in `way`, how sessions leave a worker that is to go in `moving`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,23 +26,23 @@ use crate::time::Time;
 
 #[derive(Debug, Default)]
 pub(crate) struct Bonds {
-    pub ties: IdMap<SessionId, Tie>,
+    ties: IdMap<SessionId, Tie>,
     /// The sessions of each process.
     at: BTreeSet<(ProcessId, SessionId)>,
     /// Those of them that are being saved.
-    pub saving: BTreeSet<(ProcessId, SessionId)>,
+    saving: BTreeSet<(ProcessId, SessionId)>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Tie {
-    pub knot: Knot,
+struct Tie {
+    knot: Knot,
     /// It was insisted on: its loss is told.
-    pub strict: bool,
-    pub used: Time,
+    strict: bool,
+    used: Time,
     /// Requests of the session that its process holds.
-    pub running: u32,
+    running: u32,
     /// What the next request finds there, if it was bound by hand.
-    pub finds: Option<Continuity>,
+    finds: Option<Continuity>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,7 @@ pub(crate) enum Knot {
     Lost,
 }
 
+/// The worker that a session draws its requests to, and how strongly.
 pub(crate) enum Pull {
     Rather(WorkerId),
     Only(WorkerId),
@@ -107,8 +111,12 @@ impl Bonds {
         }
     }
 
+    pub fn is_strict(&self, session: SessionId) -> bool {
+        self.ties.get(&session).is_some_and(|tie| tie.strict)
+    }
+
     /// Takes the session from its process, if it has one.
-    pub fn untie(&mut self, session: SessionId) -> Option<ProcessId> {
+    fn untie(&mut self, session: SessionId) -> Option<ProcessId> {
         let tie = self.ties.get_mut(&session)?;
         let (Knot::Held(process) | Knot::Saving { process, .. }) = tie.knot else { return None };
         tie.knot = Knot::Free(Continuity::Restarted);
@@ -116,6 +124,12 @@ impl Bonds {
         self.at.remove(&(process, session));
         self.saving.remove(&(process, session));
         Some(process)
+    }
+
+    /// Takes the session from its process; `knot` is what is left of that.
+    pub fn leave(&mut self, session: SessionId, knot: Knot) {
+        self.untie(session);
+        self.ties.get_mut(&session).expect("it was bound").knot = knot;
     }
 
     fn forget(&mut self, session: SessionId) -> Option<ProcessId> {
@@ -136,6 +150,29 @@ impl Bonds {
     pub fn sessions_at(&self, process: ProcessId) -> impl Iterator<Item = SessionId> + '_ {
         let all = (process, SessionId(0))..=(process, SessionId(u64::MAX));
         self.at.range(all).map(|(_, session)| *session)
+    }
+
+    /// Those that could be moved now: nothing of them runs there, and they are not moving yet.
+    pub fn quiet_at(&self, process: ProcessId) -> impl Iterator<Item = SessionId> + '_ {
+        let quiet = move |session: &SessionId| {
+            let tie = &self.ties[session];
+            tie.running == 0 && tie.knot == Knot::Held(process)
+        };
+        self.sessions_at(process).filter(quiet)
+    }
+
+    pub fn save(&mut self, session: SessionId, process: ProcessId, now: Time) {
+        self.ties.get_mut(&session).expect("it is bound there").knot =
+            Knot::Saving { process, since: now };
+        self.saving.insert((process, session));
+    }
+
+    /// Since when the process hands the session over, if it does.
+    pub fn saving_since(&self, session: SessionId, process: ProcessId) -> Option<Time> {
+        match self.ties.get(&session)?.knot {
+            Knot::Saving { process: of, since } if of == process => Some(since),
+            _ => None,
+        }
     }
 
     pub fn saving_at(&self, process: ProcessId) -> Vec<SessionId> {
@@ -235,7 +272,7 @@ impl Pool {
         now: Time,
         finds: Option<Continuity>,
     ) {
-        let strict = self.bonds.ties.get(&session).is_some_and(|tie| tie.strict);
+        let strict = self.bonds.is_strict(session);
         // It may have been here before, with a request that is not done.
         let running = self.running_at(process, session).unwrap_or(0) as u32;
         let tie = Tie { knot: Knot::Held(process), strict, used: now, running, finds };
@@ -253,14 +290,13 @@ impl Pool {
         let sessions: Vec<SessionId> = self.bonds.sessions_at(process).collect();
         let mut lost = BTreeSet::new();
         for session in sessions {
-            self.bonds.untie(session);
-            let tie = self.bonds.ties.get_mut(&session).expect("it was bound");
-            if tie.strict {
-                tie.knot = Knot::Lost;
-                lost.insert(session);
-            }
+            let strict = self.bonds.is_strict(session);
+            let knot = if strict { Knot::Lost } else { Knot::Free(Continuity::Restarted) };
+            self.bonds.leave(session, knot);
             cx.notify(Notice::Session { session, process, step: BondStep::Lost });
-            if !lost.contains(&session) {
+            if strict {
+                lost.insert(session);
+            } else {
                 // Whoever waits here though nobody had insisted so far goes where it goes next.
                 self.reroute(cx, process.worker, Some(session));
             }

@@ -42,6 +42,7 @@ mod reload;
 mod replace;
 mod request;
 mod restart;
+mod restore;
 mod retire;
 mod roster;
 mod scale;
@@ -69,6 +70,7 @@ pub use id::{
 };
 pub use job::{AttemptFailure, JobBackoff, JobStatus, NextTry, Retrying};
 pub use pool::{Counters, Lifecycle, Occupancy, Pool, PoolView};
+pub use restore::Restored;
 pub use settings::{Admission, Backoff, CapacityFrom, Checkup, Evict, Heartbeat, Keyed, Settings};
 pub use status::{Status, Trigger};
 pub use strategy::{Candidate, Rank, Ranking, Strategy};

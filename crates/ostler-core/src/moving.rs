@@ -1,5 +1,8 @@
 //! Sessions move off a worker that is to go, each as soon as nothing of it runs there: with what the
 //! process kept of it, if it can hand that over in time, and else without.
+//!
+//! Why the worker goes is decided elsewhere (`replace`, `scale`, `keyed`), and what a process has
+//! kept is never seen here. A process that ended moves nothing: what it takes along is lost, in `bond`.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +26,8 @@ impl Pool {
             true => SAVES_AT_A_TIME.saturating_sub(self.bonds.saving_at(process_id).len()),
             false => usize::MAX,
         };
-        let quiet = |session: &SessionId| {
-            let tie = &self.bonds.ties[session];
-            tie.running == 0 && tie.knot == Knot::Held(process_id)
-        };
-        let moving = self.bonds.sessions_at(process_id).filter(quiet).take(room);
-        for session in moving.collect::<Vec<_>>() {
+        let moving: Vec<SessionId> = self.bonds.quiet_at(process_id).take(room).collect();
+        for session in moving {
             match saves {
                 true => self.save(cx, session, process_id),
                 false => self.let_go(cx, session, process_id, false),
@@ -37,9 +36,7 @@ impl Pool {
     }
 
     fn save(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId) {
-        let tie = self.bonds.ties.get_mut(&session).expect("it is bound there");
-        tie.knot = Knot::Saving { process, since: cx.now };
-        self.bonds.saving.insert((process, session));
+        self.bonds.save(session, process, cx.now);
         cx.push(Command::SaveSession { process, session });
         let by = cx.now.after(self.settings.save_timeout);
         self.timers.set_earlier(Timer::Save(process.worker), by);
@@ -49,14 +46,12 @@ impl Pool {
     fn let_go(&mut self, cx: &mut Cx<'_>, session: SessionId, process: ProcessId, saved: bool) {
         let evicted = self.workers.get(&process.worker).and_then(|worker| worker.retirement)
             == Some(Retirement::Evicted);
-        self.bonds.untie(session);
-        let tie = self.bonds.ties.get_mut(&session).expect("it was bound");
         let (knot, step) = match saved {
             true => (Knot::Free(Continuity::Restored), BondStep::Saved),
-            false if evicted && tie.strict => (Knot::Lost, BondStep::Lost),
+            false if evicted && self.bonds.is_strict(session) => (Knot::Lost, BondStep::Lost),
             false => (Knot::Free(Continuity::Restarted), BondStep::Released),
         };
-        tie.knot = knot;
+        self.bonds.leave(session, knot);
         cx.notify(Notice::Session { session, process, step });
         if knot == Knot::Lost {
             return self.tell_those_who_wait(cx, &BTreeSet::from([session]));
@@ -71,8 +66,7 @@ impl Pool {
         session: SessionId,
         saved: bool,
     ) {
-        let knot = self.bonds.ties.get(&session).map(|tie| tie.knot);
-        if !matches!(knot, Some(Knot::Saving { process: saving, .. }) if saving == process) {
+        if self.bonds.saving_since(session, process).is_none() {
             return self.stale(cx, process);
         }
         self.let_go(cx, session, process, saved);
@@ -83,7 +77,7 @@ impl Pool {
     pub(crate) fn on_save_overdue(&mut self, cx: &mut Cx<'_>, id: WorkerId) {
         let Some(process) = self.workers.get(&id).map(|worker| worker.process_id()) else { return };
         for session in self.bonds.saving_at(process) {
-            let Knot::Saving { since, .. } = self.bonds.ties[&session].knot else { continue };
+            let Some(since) = self.bonds.saving_since(session, process) else { continue };
             let by = since.after(self.settings.save_timeout);
             if by <= cx.now {
                 self.let_go(cx, session, process, false);

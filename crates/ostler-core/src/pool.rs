@@ -280,6 +280,7 @@ impl Pool {
         assert!(self.stage == Stage::New, "a pool starts once");
         self.stage = Stage::Open;
         self.begin_sweeps(cx);
+        self.take_up_restored(cx);
         self.note_who_serves(cx);
         self.replenish(cx);
         self.begin_trial(cx);

@@ -1,5 +1,8 @@
 //! Who may serve a request, as things stand: by its target, its session, its key. Where a request
 //! waits, whether it is sent at once and whether it can ever be served all follow from this.
+//!
+//! It is asked anew whenever that may have changed, and remembered by nobody. Whether the worker is
+//! free, and which one of several, is for `dispatch`.
 
 use crate::bond::Pull;
 use crate::command::Refusal;

@@ -55,6 +55,6 @@ pub use json::{InvalidJson, JsonText, check_json};
 pub use parts::Message;
 pub use ready::{FunctionSpec, Ready};
 pub use report::{HealthReport, Log, LogLevel, Metric, WorkerError};
-pub use to_worker::{Context, Credit, Function, Query, Shard, ToWorker};
+pub use to_worker::{Context, Credit, Function, JobPart, Query, ToWorker};
 pub use violation::Violation;
 pub use wire::{Limits, PROTOCOL_VERSION, Wire};

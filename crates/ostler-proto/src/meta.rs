@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Body, Credit, Encoding, HealthReport, JsonText, Log, Metric, Ready, Wire, WorkerError,
+    Body, Credit, Encoding, HealthReport, JobPart, JsonText, Log, Metric, Ready, Wire, WorkerError,
     json::{id, lossy_option, write_id},
 };
 
@@ -53,9 +53,7 @@ pub(crate) struct QueryMeta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) public_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shard: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shard_count: Option<u32>,
+    pub(crate) job: Option<Cow<'a, JobPart>>,
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) idempotent: bool,
 }

@@ -92,14 +92,14 @@ pub struct Context {
     pub session_id: Option<String>,
     /// What the session finds here: `bound`, `same`, `elsewhere`, `restored` or `restarted`.
     pub continuity: Option<String>,
-    /// 1 on the first try.
+    /// Of this request: 1 on the first try. A job counts its own.
     pub attempt: u32,
     pub traceparent: Option<String>,
     /// The initial window, where it is not [`Credit::DEFAULT`].
     pub credit: Option<Credit>,
     /// The id that callers know.
     pub request_id: Option<String>,
-    pub shard: Option<Shard>,
+    pub job: Option<JobPart>,
     pub idempotent: bool,
 }
 
@@ -112,17 +112,25 @@ impl Default for Context {
             traceparent: None,
             credit: None,
             request_id: None,
-            shard: None,
+            job: None,
             idempotent: false,
         }
     }
 }
 
-/// One part of a job that was split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shard {
-    pub index: u32,
-    pub count: u32,
+/// The job that a query is part of: the whole of it, or one of its shards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobPart {
+    pub id: String,
+    /// Of the job, from 1.
+    pub attempt: u32,
+    /// From 0, below `shard_count`.
+    pub shard: u32,
+    /// How many workers do it at once, at least 1.
+    pub shard_count: u32,
+    /// How many jobs are above it.
+    pub depth: u32,
 }
 
 /// How much a worker may send. A chunk costs one and its bytes; sending is allowed while both
@@ -222,7 +230,6 @@ fn context_from(meta: &mut QueryMeta<'static>, wire: Wire) -> Option<Context> {
         Wire::Binary => meta.request_id.take(),
         Wire::Ndjson => meta.public_id.take(),
     };
-    let shard = meta.shard.zip(meta.shard_count);
     let context = Context {
         session_id: meta.session_id.take().map(Cow::into_owned),
         continuity: meta.continuity.take().map(Cow::into_owned),
@@ -230,7 +237,7 @@ fn context_from(meta: &mut QueryMeta<'static>, wire: Wire) -> Option<Context> {
         traceparent: meta.traceparent.take().map(Cow::into_owned),
         credit: meta.credit,
         request_id: request_id.map(Cow::into_owned),
-        shard: shard.map(|(index, count)| Shard { index, count }),
+        job: meta.job.take().map(Cow::into_owned),
         idempotent: meta.idempotent,
     };
     (context != Context::default()).then_some(context)
@@ -280,8 +287,7 @@ fn context_meta(context: Option<&Context>, wire: Wire) -> QueryMeta<'_> {
         credit: context.credit,
         request_id,
         public_id,
-        shard: context.shard.map(|shard| shard.index),
-        shard_count: context.shard.map(|shard| shard.count),
+        job: context.job.as_ref().map(Cow::Borrowed),
         idempotent: context.idempotent,
     }
 }

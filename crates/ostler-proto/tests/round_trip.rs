@@ -5,8 +5,8 @@ mod support;
 use std::num::NonZeroU32;
 
 use ostler_proto::{
-    Body, Call, Context, Credit, Decoder, FromWorker, Function, HealthReport, JsonText, Limits,
-    Log, LogLevel, Metric, Query, Shard, ToWorker, Wire, WorkerError,
+    Body, Call, Context, Credit, Decoder, FromWorker, Function, HealthReport, JobPart, JsonText,
+    Limits, Log, LogLevel, Metric, Query, ToWorker, Wire, WorkerError,
 };
 use proptest::{collection, option, prelude::*};
 use support::{decoded_one, encoded};
@@ -40,6 +40,18 @@ fn deadline() -> impl Strategy<Value = Option<NonZeroU32>> {
 }
 
 prop_compose! {
+    fn job()(
+        id in any::<String>(),
+        attempt in any::<u32>(),
+        shard in any::<u32>(),
+        shard_count in any::<u32>(),
+        depth in any::<u32>(),
+    ) -> JobPart {
+        JobPart { id, attempt, shard, shard_count, depth }
+    }
+}
+
+prop_compose! {
     fn context()(
         session_id in any::<Option<String>>(),
         continuity in any::<Option<String>>(),
@@ -47,13 +59,12 @@ prop_compose! {
         traceparent in any::<Option<String>>(),
         credit in option::of((any::<u32>(), any::<u32>())),
         request_id in any::<Option<String>>(),
-        shard in option::of((any::<u32>(), any::<u32>())),
+        job in option::of(job()),
         idempotent in any::<bool>(),
     ) -> Option<Box<Context>> {
         let context = Context {
-            session_id, continuity, attempt, traceparent, request_id, idempotent,
+            session_id, continuity, attempt, traceparent, request_id, job, idempotent,
             credit: credit.map(|(chunks, bytes)| Credit { chunks, bytes }),
-            shard: shard.map(|(index, count)| Shard { index, count }),
         };
         (context != Context::default()).then(|| Box::new(context))
     }

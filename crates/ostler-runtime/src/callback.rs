@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::desk::{DESK_OPERATIONS, DeskAsk};
 use crate::directory::{HostCall, HostError};
 use crate::driver::Driver;
 use crate::exchange::Exchange;
@@ -124,7 +125,7 @@ async fn answer(driver: &Arc<Driver>, link: &Link, call: &WorkerCall) -> Result<
     };
     if call.pool == OWN {
         // Quick, and never half done: what was taken from the store must reach the worker.
-        return own(driver, call, parent.as_deref()).await;
+        return own(driver, link, call, parent.as_deref()).await;
     }
     let deadline = deadline(driver, call, parent.as_deref());
     let time_left = deadline.since(driver.clock.now());
@@ -167,9 +168,22 @@ fn deadline(driver: &Driver, call: &WorkerCall, parent: Option<&Exchange>) -> Ti
 
 async fn own(
     driver: &Driver,
+    link: &Link,
     call: &WorkerCall,
     parent: Option<&Exchange>,
 ) -> Result<Body, Denied> {
+    let desk = driver.directory.desk();
+    if let Some(desk) = desk.filter(|_| DESK_OPERATIONS.contains(&call.function.as_str())) {
+        let ask = DeskAsk {
+            operation: call.function.clone(),
+            body: call.body.clone(),
+            pool: driver.launcher.pool().into(),
+            worker: Arc::clone(&link.name),
+            request: parent.map(|parent| driver.name_of(parent)),
+            duty: parent.and_then(|parent| parent.details.as_ref()?.duty.clone()),
+        };
+        return desk.operate(ask).await.map_err(Denied::Host);
+    }
     let sessions = driver.directory.sessions();
     let pool = driver.launcher.pool();
     Ok(session::operate(&sessions, pool, &call.function, &call.body, parent).await?)

@@ -11,6 +11,7 @@ use ostler_core::{
     RequestId, Time, WorkerId,
 };
 use ostler_proto::Metric;
+use ostler_store::ledger::worker::Worker as StoredWorker;
 
 use crate::clock::Clock;
 use crate::dossier::{Dossier, PhaseStep};
@@ -102,10 +103,21 @@ impl Chronicle {
         })
     }
 
+    /// A worker that was there before this server.
+    pub fn restore(&mut self, id: WorkerId, known: &StoredWorker) {
+        let dossier = self.dossier(id);
+        (dossier.created, dossier.updated) = (known.created_at, known.updated_at);
+        dossier.workspace = Some(known.workspace.as_str().into());
+    }
+
     /// A change of status was stored.
-    pub fn record(&mut self, now: Time, record: RecordId, change: Change) {
+    pub fn record(&mut self, now: Time, record: RecordId, change: Change, workspace: Option<&str>) {
         let at = self.clock.timestamp(now);
-        self.dossier(record.worker).note_status(record, change, at);
+        let dossier = self.dossier(record.worker);
+        dossier.note_status(record, change, at);
+        if let Some(workspace) = workspace {
+            dossier.workspace = Some(workspace.into());
+        }
         self.tally.note_status(change.from, change.to);
         if change.to.terminal() && !self.buried.contains(&record.worker) {
             self.buried.push_back(record.worker);

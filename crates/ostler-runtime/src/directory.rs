@@ -11,6 +11,7 @@ use std::time::Duration;
 use ostler_proto::Body;
 use ostler_store::{SessionSettings, Sessions};
 
+use crate::desk::Desk;
 use crate::pool::{Pool, WeakPool};
 
 /// Pools that share a directory can call each other. Cheap to clone; all clones are one.
@@ -25,6 +26,7 @@ struct Shared {
     pools: RwLock<BTreeMap<String, WeakPool>>,
     host: RwLock<BTreeMap<String, HostFunction>>,
     sessions: OnceLock<Sessions>,
+    desk: OnceLock<Arc<dyn Desk>>,
 }
 
 type HostFuture = Pin<Box<dyn Future<Output = Result<Body, HostError>> + Send>>;
@@ -90,6 +92,15 @@ impl Directory {
         self.shared.sessions.get_or_init(in_memory).clone()
     }
 
+    /// Where the workers of its pools hand in jobs. Once.
+    pub fn set_desk(&self, desk: Arc<dyn Desk>) {
+        assert!(self.shared.desk.set(desk).is_ok(), "a directory has one desk");
+    }
+
+    pub(crate) fn desk(&self) -> Option<Arc<dyn Desk>> {
+        self.shared.desk.get().cloned()
+    }
+
     /// Bindings end with their sessions.
     fn follow(&self, sessions: &Sessions) {
         let shared = Arc::downgrade(&self.shared);
@@ -118,11 +129,13 @@ impl Directory {
         pools.insert(pool.name().to_owned(), pool.downgrade());
     }
 
-    pub(crate) fn pool(&self, name: &str) -> Option<Pool> {
+    /// The pool of this name, if it runs.
+    pub fn pool(&self, name: &str) -> Option<Pool> {
         self.shared.pools.read().expect("no code panics here").get(name)?.upgrade()
     }
 
-    pub(crate) fn pools(&self) -> Vec<String> {
+    /// The names of its pools, sorted.
+    pub fn pools(&self) -> Vec<String> {
         self.shared.pools.read().expect("no code panics here").keys().cloned().collect()
     }
 

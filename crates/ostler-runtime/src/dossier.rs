@@ -18,6 +18,8 @@ const STATUSES_KEPT: usize = 64;
 pub(crate) struct Dossier {
     pub name: Arc<str>,
     pub output: Arc<Output>,
+    /// Whom a worker made by order belongs to.
+    pub workspace: Option<Arc<str>>,
     pub created: Timestamp,
     pub updated: Timestamp,
     /// When its process was started.
@@ -55,6 +57,7 @@ impl Dossier {
         Dossier {
             name,
             output: Arc::new(output),
+            workspace: None,
             created: now,
             updated: now,
             started: None,

@@ -12,8 +12,8 @@ mod orders;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, Weak};
 
 use ostler_core::{
-    Command, Event, IdMap, LeaseId, LeaseSpec, OrderId, Pool as Core, ProcessId, Refusal, Reply,
-    RequestId, Settings, Time,
+    Change, Command, Event, IdMap, LeaseId, LeaseSpec, OrderId, Pool as Core, ProcessId, RecordId,
+    Recording, Refusal, Reply, RequestId, Restored, Settings, Time,
 };
 use ostler_proto::{Call as WorkerCall, Metric};
 use tokio::runtime::Handle;
@@ -32,6 +32,7 @@ use crate::link::Link;
 use crate::manner::Manner;
 use crate::naming;
 use crate::output::Output;
+use crate::registry::{Origin, Registry};
 use crate::trace::Trace;
 use crate::workspace::Workspaces;
 
@@ -46,6 +47,8 @@ pub(crate) struct Driver {
     pub directory: Directory,
     manner: RwLock<Manner>,
     pub workspaces: Workspaces,
+    /// None: changes of status count at once, and end with this process.
+    pub registry: Option<Registry>,
     inner: Mutex<Inner>,
     /// The next deadline came nearer.
     rearm: Notify,
@@ -74,7 +77,7 @@ struct Inner {
     commands: Vec<Command>,
     exchanges: IdMap<RequestId, Arc<Exchange>>,
     links: IdMap<ProcessId, Arc<Link>>,
-    orders: IdMap<OrderId, oneshot::Sender<Reply>>,
+    orders: IdMap<OrderId, (oneshot::Sender<Reply>, Origin)>,
     leases: IdMap<LeaseId, LeaseDesk>,
     next_lease: u64,
     chronicle: Chronicle,
@@ -92,6 +95,7 @@ pub(crate) struct Parts {
     pub directory: Directory,
     pub events: Arc<EventLog>,
     pub manner: Manner,
+    pub registry: Option<Registry>,
     pub requests_kept: usize,
     pub traced: bool,
 }
@@ -102,7 +106,15 @@ impl Driver {
         let trace = parts.traced.then(|| Trace::of(settings.clone()));
         let clock = Clock::start();
         let (pool, output) = (launcher.pool(), launcher.output());
-        let chronicle = Chronicle::new(pool, clock, events, output, parts.requests_kept);
+        let mut chronicle = Chronicle::new(pool, clock, events, output, parts.requests_kept);
+        let mut core = Core::new(settings);
+        if let Some(registry) = &parts.registry {
+            let restored: Vec<Restored> = registry.dedicated().map(|(known, _)| known).collect();
+            core.restore(registry.next_worker(), &restored);
+            for (known, worker) in registry.dedicated() {
+                chronicle.restore(known.worker, worker);
+            }
+        }
         Arc::new_cyclic(|me| Driver {
             number: naming::next_pool(),
             clock,
@@ -110,8 +122,9 @@ impl Driver {
             directory,
             manner: RwLock::new(parts.manner),
             workspaces: Workspaces::default(),
+            registry: parts.registry,
             inner: Mutex::new(Inner {
-                core: Core::new(settings),
+                core,
                 commands: Vec::with_capacity(16),
                 exchanges: IdMap::default(),
                 links: IdMap::default(),
@@ -187,11 +200,29 @@ impl Driver {
         }
     }
 
-    pub fn order(&self, order: OrderId, event: Event) -> oneshot::Receiver<Reply> {
+    pub fn order(&self, order: OrderId, event: Event, origin: Origin) -> oneshot::Receiver<Reply> {
         let (sender, receiver) = oneshot::channel();
-        self.lock().orders.insert(order, sender);
+        self.lock().orders.insert(order, (sender, origin));
         self.report(event);
         receiver
+    }
+
+    /// Has a change stored, and then takes effect.
+    async fn store(self: Arc<Self>, record: RecordId, change: Change, origin: Origin) {
+        let registry = self.registry.as_ref().expect("only with one is anything stored later");
+        let at = self.clock.timestamp(self.clock.now());
+        let workspace = origin.workspace.clone();
+        let result = registry.store(record, change, origin, at).await;
+        let mut after = Afterwards::default();
+        {
+            let mut inner = self.lock();
+            if result == Recording::Stored {
+                inner.chronicle.record(self.clock.now(), record, change, workspace.as_deref());
+            }
+            self.decide(&mut inner, Event::Recorded { record, result }, &mut after);
+        }
+        let mut events = self.carry_out(after);
+        self.report_all(&mut events);
     }
 
     pub fn ask_for_lease(&self, desk: LeaseDesk, spec: LeaseSpec) -> LeaseId {

@@ -10,6 +10,7 @@ use ostler_proto::{Body, Credit};
 use serde_json::value::RawValue;
 
 use crate::chronicle::{CancelledBy, Ended};
+use crate::duty::{Duty, Listener};
 use crate::failure::{CallError, Failure, Refused};
 use crate::link::Link;
 use crate::naming;
@@ -39,6 +40,8 @@ pub(crate) struct Details {
     pub session_number: u64,
     /// The requests that wait for this one, oldest first: each with the number of its pool.
     pub lineage: Vec<(u64, RequestId)>,
+    pub duty: Option<Arc<Duty>>,
+    pub listener: Option<Arc<dyn Listener>>,
 }
 
 #[derive(Debug)]
@@ -106,7 +109,12 @@ impl Exchange {
         state.continuity = began.continuity;
         state.unwaited = false;
         state.owed = Owed::default();
+        let name = Arc::clone(&link.name);
         state.link = Some((link, wire_id));
+        drop(state);
+        if !began.prefetched {
+            self.tell(|listener| listener.began(&name));
+        }
     }
 
     /// It lay behind another one and has moved up.
@@ -115,6 +123,16 @@ impl Exchange {
         if let Some((link, _)) = state.link.clone() {
             let attempt = state.attempt;
             state.note(|record| record.begin(now, &link.name, attempt));
+            drop(state);
+            self.tell(|listener| listener.began(&link.name));
+        }
+    }
+
+    /// Whoever listens is told outside of the lock.
+    pub fn tell(&self, tell: impl FnOnce(&dyn Listener)) {
+        let listener = self.details.as_ref().and_then(|details| details.listener.as_deref());
+        if let Some(listener) = listener {
+            tell(listener);
         }
     }
 

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use ostler_core::{
     Action, Affinity, Bond, Event, KeyId, OrderId, Reply, RequestId, RequestSpec, SessionId,
-    Settings, Target,
+    Settings, Target, WorkerId,
 };
 use ostler_proto::FunctionSpec;
+use ostler_store::ledger::key::Asked;
+use ostler_store::ledger::{Ledger, LedgerError};
 
 use crate::directory::Directory;
 use crate::driver::{Driver, Parts, Readiness};
@@ -22,6 +24,7 @@ use crate::program::Program;
 use crate::python::PythonError;
 use crate::reader;
 use crate::record::ENDED_KEPT;
+use crate::registry::{Origin, Registry, worker_of};
 use crate::running::{Call, Running, Whither};
 use crate::session::KeyedBy;
 use crate::trace::Trace;
@@ -50,9 +53,14 @@ pub struct PoolSpec {
     pub directory: Directory,
     /// Where its events go.
     pub events: Arc<EventLog>,
+    /// Where changes of its workers' status are stored before they count. None: nowhere.
+    pub ledger: Option<Ledger>,
     /// Keep everything the core was told, for a replay. Grows without bound: for tests.
     pub traced: bool,
 }
+
+/// No worker has this number: whoever asks for it is told that there is no such worker.
+const NOBODY: WorkerId = WorkerId(0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDisconnect {
@@ -79,6 +87,7 @@ impl PoolSpec {
             requests_kept: ENDED_KEPT,
             directory: Directory::new(),
             events: Arc::new(EventLog::new(EVENTS_KEPT)),
+            ledger: None,
             traced: false,
         }
     }
@@ -106,6 +115,8 @@ pub enum StartError {
     Python { pool: String, source: PythonError },
     #[error("pool `{pool}`: cannot start its root shim: {source}")]
     RootShim { pool: String, source: std::io::Error },
+    #[error("pool `{pool}`: {source}")]
+    Ledger { pool: String, source: LedgerError },
 }
 
 #[derive(Debug, Clone)]
@@ -147,12 +158,21 @@ impl Pool {
         let launcher = Launcher::new(spec.name.clone(), recipe, &spec.processes).await;
         let launcher =
             launcher.map_err(|source| StartError::RootShim { pool: spec.name.clone(), source })?;
+        let registry = match spec.ledger.clone() {
+            None => None,
+            Some(ledger) => {
+                let pool = spec.name.clone();
+                let opened = Registry::open(ledger, &pool).await;
+                Some(opened.map_err(|source| StartError::Ledger { pool, source })?)
+            }
+        };
         let driver = Driver::new(Parts {
             settings: spec.core_settings(),
             manner: Manner::of(&spec),
             launcher,
             directory: spec.directory.clone(),
             events: spec.events,
+            registry,
             requests_kept: spec.requests_kept,
             traced: spec.traced,
         });
@@ -182,6 +202,26 @@ impl Pool {
 
     pub fn name(&self) -> &str {
         self.shared.driver.launcher.pool()
+    }
+
+    /// As the ledger knows it: `w_1_3`. None without a ledger.
+    pub fn worker_id(&self, worker: WorkerId) -> Option<String> {
+        Some(self.shared.driver.registry.as_ref()?.worker_id(worker))
+    }
+
+    /// The worker that a name like `py-3` means, if it is one of this pool's.
+    pub(crate) fn worker_named(&self, name: &str) -> Option<WorkerId> {
+        worker_of(self.name(), name)
+    }
+
+    /// How many workers it may have.
+    pub fn size_max(&self) -> u32 {
+        self.shared.driver.look(|core, _| core.settings().max)
+    }
+
+    /// How many calls one of its workers takes at a time.
+    pub fn capacity(&self) -> u32 {
+        self.shared.driver.look(|core, _| core.settings().capacity)
     }
 
     /// The largest payload that a call may bring.
@@ -238,7 +278,9 @@ impl Pool {
             owner: call.owner,
             idempotent: call.idempotent,
             target: match whither {
-                Whither::Anyone => Target::Any,
+                Whither::Anyone => call.worker.as_deref().map_or(Target::Any, |name| {
+                    Target::Worker(self.worker_named(name).unwrap_or(NOBODY))
+                }),
                 Whither::Place(lease, place) => Target::Lease(lease, place),
             },
             bond: call.session.as_ref().map(|session| Bond {
@@ -267,6 +309,8 @@ impl Pool {
             && call.traceparent.is_none()
             && !call.idempotent
             && call.session.is_none()
+            && call.duty.is_none()
+            && call.listener.is_none()
             && lineage.is_empty();
         let details = (!plain).then(|| {
             Box::new(Details {
@@ -276,6 +320,8 @@ impl Pool {
                 session_number: call.session.as_ref().map_or(0, |session| session.number),
                 session: call.session.map(|session| session.id),
                 lineage,
+                duty: call.duty,
+                listener: call.listener,
             })
         });
         let exchange = Arc::new(Exchange::new(id, part, details, now));
@@ -328,12 +374,25 @@ impl Pool {
 
     /// Asks something of the supervisor and waits for its answer.
     pub async fn order(&self, action: Action) -> Reply {
-        self.ask(|order| Event::Ordered { order, action }).await
+        self.order_by(action, Asked::default()).await
     }
 
-    pub(crate) async fn ask(&self, event: impl FnOnce(OrderId) -> Event) -> Reply {
+    /// In somebody's name. What changes a worker's status is stored, with who asked for it, when
+    /// this returns.
+    pub async fn order_by(&self, action: Action, asked: Asked) -> Reply {
+        let origin = Origin { asked, workspace: None };
+        self.ask(origin, |order| Event::Ordered { order, action }).await
+    }
+
+    /// A worker that takes only calls addressed to it. It waits to be started.
+    pub async fn create_worker(&self, workspace: &str, asked: Asked) -> Reply {
+        let origin = Origin { asked, workspace: Some(workspace.to_owned()) };
+        self.ask(origin, |order| Event::Ordered { order, action: Action::Create }).await
+    }
+
+    pub(crate) async fn ask(&self, origin: Origin, event: impl FnOnce(OrderId) -> Event) -> Reply {
         let order = OrderId(self.shared.next_order.fetch_add(1, Ordering::Relaxed));
-        let reply = self.shared.driver.order(order, event(order));
+        let reply = self.shared.driver.order(order, event(order), origin);
         reply.await.unwrap_or(Reply::ShuttingDown)
     }
 

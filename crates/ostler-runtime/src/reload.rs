@@ -5,6 +5,7 @@ use ostler_core::{Event, Reply};
 
 use crate::manner::Manner;
 use crate::pool::{Pool, PoolSpec, StartError};
+use crate::registry::Origin;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
@@ -38,7 +39,7 @@ impl Pool {
         let old = driver.look(|core, _| core.edition());
         driver.launcher.propose(old + 1, recipe);
         driver.launcher.forget_failure();
-        match self.ask(|order| Event::ReloadOrdered { order, settings }).await {
+        match self.ask(Origin::default(), |order| Event::ReloadOrdered { order, settings }).await {
             Reply::Reloaded { edition } => {
                 driver.launcher.settle_on(edition);
                 driver.change_manner(manner);

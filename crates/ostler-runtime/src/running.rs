@@ -10,6 +10,7 @@ use ostler_proto::Body;
 
 use crate::chronicle::CancelledBy;
 use crate::driver::Driver;
+use crate::duty::{Duty, Listener};
 use crate::exchange::{Exchange, Item};
 use crate::failure::{CallError, Failure};
 use crate::pool::Pool;
@@ -33,6 +34,12 @@ pub struct Call {
     pub session: Option<CallSession>,
     /// Whose worker is meant, in a pool with `key = "workspace"`; `default` if none.
     pub workspace: Option<String>,
+    /// Only this worker, by its name. Workers made by order take no other calls.
+    pub worker: Option<String>,
+    /// The job that it is part of.
+    pub duty: Option<Arc<Duty>>,
+    /// Who hears what it says before its end.
+    pub listener: Option<Arc<dyn Listener>>,
 }
 
 impl Call {

@@ -144,7 +144,9 @@ impl Pool {
             last_active,
             requests,
             sessions: Vec::new(),
-            workspace: self.workspace_of(&view),
+            workspace: self
+                .workspace_of(&view)
+                .or_else(|| dossier.and_then(|dossier| dossier.workspace.clone())),
             outcomes: dossier.map_or_else(Counts::default, |dossier| dossier.outcomes.clone()),
             output: dossier.map(|dossier| Arc::clone(&dossier.output)),
             flips: dossier.map_or(0, |dossier| dossier.flips),

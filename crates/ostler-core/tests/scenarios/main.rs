@@ -26,6 +26,7 @@ mod recovery;
 mod reload;
 mod replace;
 mod requests;
+mod restored;
 mod retirement;
 mod retry;
 mod scaling;

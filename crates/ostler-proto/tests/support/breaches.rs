@@ -193,8 +193,26 @@ fn breaches_to_worker() -> Vec<Breach> {
         frame_breach("frame_too_long", "a length over the limit", vec![1, 1, 0, 0]),
         frame_breach("meta_too_long", "meta beyond the query", frame(0x01, 0, 0, 1, 3, 0, b"{}")),
         frame_breach("bad_json", "a query's meta is not JSON", frame(0x01, 0, 0, 1, 1, 0, b"{")),
+        frame_breach(
+            "bad_message",
+            "a job without its id",
+            frame(
+                0x01,
+                0,
+                0,
+                1,
+                56,
+                0,
+                br#"{"job":{"attempt":1,"shard":0,"shardCount":1,"depth":0}}"#,
+            ),
+        ),
         frame_breach("bad_message", "a problem without meta", frame(0x07, 2, 0, 1, 0, 0, b"")),
         line_breach("bad_json", "not JSON", "boom"),
+        line_breach(
+            "bad_message",
+            "a job that is only its id",
+            r#"{"type":"query","requestId":"1","job":"j_1"}"#,
+        ),
         line_breach("bad_message", "a query without an id", r#"{"type":"query"}"#),
     ]
 }

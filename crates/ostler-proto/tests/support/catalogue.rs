@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use bytes::Bytes;
 use ostler_proto::{
-    Body, Call, Context, Credit, FromWorker, Function, FunctionSpec, HealthReport, JsonText, Log,
-    LogLevel, Metric, Query, Ready, Shard, ToWorker, Wire, WorkerError,
+    Body, Call, Context, Credit, FromWorker, Function, FunctionSpec, HealthReport, JobPart,
+    JsonText, Log, LogLevel, Metric, Query, Ready, ToWorker, Wire, WorkerError,
 };
 
 use super::frame;
@@ -27,6 +27,7 @@ pub fn to_worker() -> Vec<(&'static str, ToWorker)> {
         ("query with an image", query(9, greet(), raw(Some("image/png"))).into()),
         ("query with no bytes, but raw", query(10, greet(), Body::raw(Bytes::new(), None)).into()),
         ("query with the largest id", query(u64::MAX, greet(), args()).into()),
+        ("query of a job", job_query().into()),
         ("cancel", ToWorker::Cancel { id: 17 }),
         ("withdraw", ToWorker::Withdraw { id: 17 }),
         ("shutdown, graceful", ToWorker::Shutdown { graceful: true }),
@@ -57,10 +58,30 @@ fn full_query() -> Query {
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
             credit: Some(Credit { chunks: 8, bytes: 4096 }),
             request_id: Some("r_0190".into()),
-            shard: Some(Shard { index: 0, count: 4 }),
+            job: Some(job_part()),
             idempotent: true,
         })),
         ..Query::new(7, Function::Named("count".into()), Body::json("[3]"))
+    }
+}
+
+fn job_part() -> JobPart {
+    JobPart {
+        id: "j_0190c8a2f3b47e1d8a6b5c4d3e2f1a0b".into(),
+        attempt: 3,
+        shard: 1,
+        shard_count: 4,
+        depth: 5,
+    }
+}
+
+/// A job's first attempt, by one worker, is the usual one.
+fn job_query() -> Query {
+    let job = JobPart { attempt: 1, shard: 0, shard_count: 1, depth: 0, ..job_part() };
+    let context = Context { job: Some(job), ..Context::default() };
+    Query {
+        context: Some(Box::new(context)),
+        ..Query::new(11, Function::Named("greet".into()), Body::empty())
     }
 }
 

@@ -68,7 +68,7 @@ fn query_form(query: &Query) -> Value {
         "traceparent": context.traceparent,
         "credit": context.credit.map(|c| json!({"chunks": c.chunks, "bytes": c.bytes})),
         "requestId": context.request_id,
-        "shard": context.shard.map(|s| json!({"index": s.index, "count": s.count})),
+        "job": context.job,
         "idempotent": context.idempotent, "body": query.body.form(),
     })
 }

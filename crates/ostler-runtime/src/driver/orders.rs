@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use ostler_core::{Command, Event, Notice, ProcessId, Recording, Reply, Time};
+use ostler_core::{Change, Command, Event, Notice, ProcessId, RecordId, Recording, Reply, Time};
 
 use super::ends::refused;
 use super::{Driver, Inner};
 use crate::exchange::Began;
 use crate::link::Link;
+use crate::registry::Origin;
 
 /// Orders that are carried out after the lock is released.
 #[derive(Debug, Default)]
@@ -30,6 +31,7 @@ pub(super) enum Act {
     Thaw(Arc<Link>),
     /// Find out why it is silent.
     Examine(Arc<Link>),
+    Store(RecordId, Change, Box<Origin>),
 }
 
 impl Afterwards {
@@ -116,14 +118,20 @@ impl Driver {
             Command::Freeze { process } => after.acts.extend(link(&process).map(Act::Freeze)),
             Command::Thaw { process } => after.acts.extend(link(&process).map(Act::Thaw)),
             Command::Record { record, change } => {
-                inner.chronicle.record(now, record, change);
+                let origin =
+                    change.order.and_then(|order| Some(inner.orders.get(&order)?.1.clone()));
+                let origin = origin.unwrap_or_default();
+                if self.registry.is_some() {
+                    return after.acts.push(Act::Store(record, change, Box::new(origin)));
+                }
+                inner.chronicle.record(now, record, change, origin.workspace.as_deref());
                 recorded.push(Event::Recorded { record, result: Recording::Stored });
             }
             Command::Reply { order, reply } => {
                 if let Reply::Illegal { from, to, .. } = &reply {
                     inner.chronicle.tally.note_refused_status(*from, *to);
                 }
-                if let Some(waiting) = inner.orders.remove(&order) {
+                if let Some((waiting, _)) = inner.orders.remove(&order) {
                     drop(waiting.send(reply));
                 }
             }
@@ -180,6 +188,10 @@ impl Driver {
             Act::Freeze(link) => drop(link.handle.freeze()),
             Act::Thaw(link) => drop(link.handle.thaw()),
             Act::Examine(link) => link.examine(),
+            Act::Store(record, change, origin) => {
+                let me = self.me.upgrade().expect("the driver is in use");
+                self.run(me.store(record, change, *origin));
+            }
         }
     }
 }

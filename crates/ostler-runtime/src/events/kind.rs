@@ -1,5 +1,26 @@
 //! The kinds of events: a closed list, from which the catalogue in the documentation is made.
 
+/// Lists end to end, so that what two kinds share is written once.
+const fn join<const LEN: usize>(parts: &[&[&'static str]]) -> [&'static str; LEN] {
+    let mut whole = [""; LEN];
+    let (mut part, mut at, mut len) = (0, 0, 0);
+    while part < parts.len() {
+        if at == parts[part].len() {
+            (part, at) = (part + 1, 0);
+        } else {
+            whole[len] = parts[part][at];
+            (at, len) = (at + 1, len + 1);
+        }
+    }
+    whole
+}
+
+macro_rules! joined {
+    ($($part:expr),*) => {
+        &join::<{ 0 $(+ { const PART: &[&str] = $part; PART.len() })* }>(&[$($part),*])
+    };
+}
+
 const RETIREMENTS: &[&str] = &[
     "asked",
     "ordered",
@@ -13,111 +34,30 @@ const RETIREMENTS: &[&str] = &[
     "session_ended",
 ];
 
-const STOP_REASONS: &[&str] = &[
-    "shutdown",
-    "asked",
-    "ordered",
-    "ttl",
-    "max_requests",
-    "max_memory",
-    "idle",
-    "evicted",
-    "scaled",
-    "reloaded",
-    "session_ended",
-    "discarded",
-    "terminated",
-    "paused",
-    "forced_cancel",
-    "start_timeout",
-    "stream_closed",
-    "protocol_violation",
-    "heartbeat_lost",
-    "unhealthy",
-    "tainted",
-    "hung",
-    "memory_exceeded",
-    "gave_up",
-];
+const STOP_REASONS: &[&str] = joined!(
+    &["shutdown"],
+    RETIREMENTS,
+    &[
+        "discarded",
+        "terminated",
+        "paused",
+        "forced_cancel",
+        "start_timeout",
+        "stream_closed",
+        "protocol_violation",
+        "heartbeat_lost",
+        "unhealthy",
+        "tainted",
+        "hung",
+        "memory_exceeded",
+        "gave_up",
+    ]
+);
 
 const CRASH_CLASSES: &[&str] = &["segfault", "abort", "killed", "oom", "signal", "exit", "unknown"];
 
 /// Stopped for one of the first, or ended by itself in one of the last.
-const END_REASONS: &[&str] = &[
-    "shutdown",
-    "asked",
-    "ordered",
-    "ttl",
-    "max_requests",
-    "max_memory",
-    "idle",
-    "evicted",
-    "scaled",
-    "reloaded",
-    "session_ended",
-    "discarded",
-    "terminated",
-    "paused",
-    "forced_cancel",
-    "start_timeout",
-    "stream_closed",
-    "protocol_violation",
-    "heartbeat_lost",
-    "unhealthy",
-    "tainted",
-    "hung",
-    "memory_exceeded",
-    "gave_up",
-    "exited",
-    "spawn_failed",
-];
-
-/// Codes of problems, as the caller gets them. Those of refusals are among them: a request may be
-/// turned away after it had reached a worker.
-const FAILURES: &[&str] = &[
-    "application_error",
-    "deadline_exceeded",
-    "worker_crashed",
-    "worker_stopped",
-    "worker_unresponsive",
-    "worker_answered_nonsense",
-    "result_too_large",
-    "pool_not_found",
-    "function_not_found",
-    "malformed",
-    "invalid_arguments",
-    "thread_unsafe",
-    "quarantined",
-    "pool_saturated",
-    "queue_timeout",
-    "deadline_unreachable",
-    "shutting_down",
-    "pool_failed",
-    "worker_not_found",
-    "worker_not_serving",
-    "lease_not_found",
-    "lease_timeout",
-    "too_many_workers",
-    "nested_deadlock",
-    "nested_too_deep",
-    "pool_draining",
-    "session_worker_lost",
-    "worker_busy",
-    "session_required",
-    "key_required",
-    "not_in_keyed_pool",
-    "session_not_found",
-    "session_exists",
-    "invalid_session",
-    "version_conflict",
-    "session_quota_exceeded",
-    "program_not_found",
-    "program_quota_exceeded",
-    "metadata_too_large",
-    "session_store_full",
-    "store_unavailable",
-    "operation_not_found",
-];
+const END_REASONS: &[&str] = joined!(STOP_REASONS, &["exited", "spawn_failed"]);
 
 const REFUSALS: &[&str] = &[
     "pool_not_found",
@@ -156,6 +96,33 @@ const REFUSALS: &[&str] = &[
     "store_unavailable",
     "operation_not_found",
 ];
+
+/// Codes of problems, as the caller gets them. Those of refusals are among them: a request may be
+/// turned away after it had reached a worker.
+const FAILURES: &[&str] = joined!(
+    &[
+        "application_error",
+        "deadline_exceeded",
+        "worker_crashed",
+        "worker_stopped",
+        "worker_unresponsive",
+        "worker_answered_nonsense",
+        "result_too_large",
+    ],
+    REFUSALS
+);
+
+const JOB_FAILURES: &[&str] = &[
+    "application_error",
+    "worker_crashed",
+    "lost",
+    "invalid_arguments",
+    "result_too_large",
+    "child_failed",
+];
+
+const JOB_CANCELS: &[&str] =
+    &["cancelled", "timeout", "parent_cancelled", "parent_failed", "sibling_failed"];
 
 macro_rules! kinds {
     ($($kind:ident $($often:ident)? $name:literal because $reasons:expr, $about:literal;)*) => {
@@ -339,4 +306,22 @@ kinds! {
     SessionQuota "session.quota"
         because &["near_limit"],
         "Four fifths of the sessions that may live do: `current`, `max`.";
+    JobSubmitted often "job.submitted"
+        because &[],
+        "A job was accepted and stored: `job`, `function`, `queue`.";
+    JobStarted often "job.started"
+        because &[],
+        "A job has its workers for the first time.";
+    JobRetried "job.retried"
+        because &["error", "retryable", "crashed", "lost"],
+        "An attempt of a job failed, and it will be tried again: `attempt`.";
+    JobCompleted often "job.completed"
+        because &[],
+        "A job has its result.";
+    JobFailed "job.failed"
+        because JOB_FAILURES,
+        "A job has failed for good.";
+    JobCanceled "job.canceled"
+        because JOB_CANCELS,
+        "A job was cancelled, or ran out of time.";
 }

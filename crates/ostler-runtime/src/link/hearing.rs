@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ostler_core::{Answer, Event, Ready as CoreReady, SessionId};
-use ostler_proto::{Body, Call, FromWorker, Ready, Wire, WorkerError};
+use ostler_proto::{Body, Call, FromWorker, LogLevel, Ready, Wire, WorkerError};
 use serde_json::value::RawValue;
 
 use super::{Link, Opened};
@@ -65,6 +65,9 @@ impl Link {
             }
             FromWorker::Log(log) => {
                 let request = log.id.and_then(|id| self.exchange(id));
+                if let Some(exchange) = &request {
+                    exchange.tell(|listener| listener.log(level_name(log.level), &log.message));
+                }
                 let request = request.map(|exchange| exchange.name(self.pool));
                 let generation = self.process.generation;
                 self.output.note_text(Stream::Log, log.level, generation, request, &log.message);
@@ -120,6 +123,7 @@ impl Link {
         let progress = progress.and_then(|text| RawValue::from_string(text).ok());
         match (self.exchange(wire_id), progress) {
             (Some(exchange), Some(progress)) => {
+                exchange.tell(|listener| listener.progress(progress.get()));
                 exchange.progressed(progress);
                 Reaction::Progress(exchange)
             }
@@ -216,6 +220,16 @@ fn worker_error(error: WorkerError) -> CallError {
             Refused::Arguments(error).into()
         }
         _ => Failure::Application(error).into(),
+    }
+}
+
+fn level_name(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Trace => "trace",
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warning => "warning",
+        LogLevel::Error => "error",
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ostler_core::Continuity;
-use ostler_proto::{Body, Context, Encoder, Function, Query, ToWorker, Wire};
+use ostler_proto::{Body, Context, Encoder, Function, JobPart, Query, ToWorker, Wire};
 
 use super::Link;
 use crate::chronicle::continuity_name;
@@ -77,6 +77,13 @@ fn context(exchange: &Exchange, tries: u32) -> Option<Box<Context>> {
         session_id: details.session.map(|session| session.to_string()),
         continuity: continuity(exchange),
         idempotent: details.idempotent,
+        job: details.duty.map(|duty| JobPart {
+            id: duty.job.to_string(),
+            attempt: duty.attempt,
+            shard: duty.shard,
+            shard_count: duty.shard_count,
+            depth: duty.depth,
+        }),
         ..Context::default()
     }))
 }
