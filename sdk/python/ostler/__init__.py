@@ -10,7 +10,8 @@
 from .errors import CallError, Cancelled, NoSession, Retryable
 from .functions import forget_session, function, health, on_start, on_stop
 from .functions import restore_session, save_session
-from .context import Request, acall, call, metric, request, retire, shield
+from .context import JobPart, Request, acall, call, metric, request, retire, shield
+from .jobs import Job, asubmit, asubmit_job, submit, submit_job
 from .results import Raw
 from .sessions import Session, asession, session
 
@@ -19,6 +20,8 @@ __version__ = "0.1.0"
 __all__ = [
     "CallError",
     "Cancelled",
+    "Job",
+    "JobPart",
     "NoSession",
     "Raw",
     "Request",
@@ -26,6 +29,8 @@ __all__ = [
     "Session",
     "acall",
     "asession",
+    "asubmit",
+    "asubmit_job",
     "call",
     "forget_session",
     "function",
@@ -39,4 +44,6 @@ __all__ = [
     "save_session",
     "session",
     "shield",
+    "submit",
+    "submit_job",
 ]

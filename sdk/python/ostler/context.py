@@ -1,5 +1,6 @@
 """What a handler may ask and say while it runs."""
 
+from collections import namedtuple
 from time import monotonic
 
 from . import wire
@@ -33,6 +34,10 @@ def request():
     return current
 
 
+#: The job that a request is part of, and which part: ``shard`` of ``shard_count``, from 0.
+JobPart = namedtuple("JobPart", "id attempt shard shard_count depth")
+
+
 class Request:
     """One call, as its handler sees it."""
 
@@ -44,15 +49,21 @@ class Request:
         self.session = meta.get("sessionId")
         #: What its session found here: bound, same, elsewhere, restored or restarted; or None.
         self.continuity = meta.get("continuity")
+        #: How often the request itself was tried; a job counts its attempts in ``job``.
         self.attempt = meta.get("attempt", 1)
-        self.shard = meta.get("shard")
-        self.shard_count = meta.get("shardCount")
+        #: The job that it is part of, or None.
+        self.job = _job_part(meta.get("job"))
+        #: What this worker does of it. Outside of a job that is the whole: 0 of 1.
+        self.shard = self.job.shard if self.job else 0
+        self.shard_count = self.job.shard_count if self.job else 1
         self.traceparent = meta.get("traceparent")
         self.content_type = meta.get("contentType")
         self.idempotent = bool(meta.get("idempotent", False))
         #: When it must be done, on the clock of time.monotonic(); None for never.
         self.deadline = received + deadline_ms / 1000 if deadline_ms else None
         self._session = None
+        # How often it has submitted each job; see jobs.py.
+        self._submitted = {}
 
     def remaining(self):
         """Seconds until the deadline, not below 0; None if there is none."""
@@ -73,6 +84,12 @@ class Request:
 
     def _say(self, kind, meta=None, body=b""):
         self._worker.emit(kind, self.wire_id, meta=meta, body=body)
+
+
+def _job_part(part):
+    if part is None:
+        return None
+    return JobPart(part["id"], part["attempt"], part["shard"], part["shardCount"], part["depth"])
 
 
 class shield:

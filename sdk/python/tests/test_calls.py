@@ -88,7 +88,7 @@ async def waits(n: int):
 def about():
     r = ostler.request()
     left = r.remaining()
-    return [r.id, r.session, r.attempt, r.shard, r.shard_count, r.cancelled,
+    return [r.id, r.session, r.attempt, r.shard, r.shard_count, r.job, r.cancelled,
             left is not None and 0 < left <= 60, r.traceparent]
 
 @ostler.function
@@ -226,12 +226,12 @@ class Calls(WorkerTest):
 
     def test_the_request_tells_about_itself(self):
         plain = self.w.value("about")
-        self.assertEqual(plain, [str(self.w.last_id), None, 1, None, None, False, False, None])
+        self.assertEqual(plain, [str(self.w.last_id), None, 1, 0, 1, None, False, False, None])
         full = self.w.value(
-            "about", deadline_ms=60_000, requestId="r_1", sessionId="s", attempt=2, shard=1,
-            shardCount=3, traceparent="00-1",
+            "about", deadline_ms=60_000, requestId="r_1", sessionId="s", attempt=2,
+            traceparent="00-1", job={"id": "j_1", "attempt": 4, "shard": 1, "shardCount": 3, "depth": 2},
         )
-        self.assertEqual(full, ["r_1", "s", 2, 1, 3, False, True, "00-1"])
+        self.assertEqual(full, ["r_1", "s", 2, 1, 3, ["j_1", 4, 1, 3, 2], False, True, "00-1"])
 
     def test_programs_that_a_handler_starts_do_not_see_the_streams(self):
         self.assertEqual(self.w.value("environment"), [])

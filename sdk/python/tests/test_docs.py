@@ -1,10 +1,11 @@
-"""The examples of docs/python.md that have sessions run as they stand."""
+"""The examples of docs/python.md that need a server's answers run as they stand."""
 
 import os
 import re
 import unittest
 
 from harness import PACKAGE, WorkerTest, environment
+from job_server import JobServer, part
 from session_server import SessionServer
 
 PAGE = os.path.join(os.path.dirname(os.path.dirname(PACKAGE)), "docs", "python.md")
@@ -37,6 +38,15 @@ class Documentation(WorkerTest):
             other.stores = server.stores
             self.assertEqual(other.value("say", "b", session="s1"), ["a", "b"])
             self.assertEqual(other.value("say", "c", session="s1", continuity="restarted"), ["c"])
+
+    def test_the_example_of_jobs(self):
+        for profile in ("process", "thread", "async"):
+            server = JobServer(self.worker(example("def scan"), environ=environment(profile, 2)))
+            ids = server.value("scan", ["a", "b"], job=part())
+            self.assertEqual(server.value("scan", ["a", "b"], job=part(attempt=2)), ids)
+            self.assertEqual([asked["payload"] for asked in server.asked()], [{"name": "a"}, {"name": "b"}])
+            self.assertEqual(server.value("page", "a"), 1)
+            self.assertTrue(server.error("page", "a.locked")["retryable"])
 
 
 if __name__ == "__main__":

@@ -43,7 +43,6 @@ def as_query(frame):
         function = {"index": frame.code}
     else:
         function = {"name": meta["function"]} if "function" in meta else None
-    shard = {"index": meta["shard"], "count": meta["shardCount"]} if "shard" in meta else None
     return {
         "type": "query",
         "id": str(frame.id),
@@ -56,7 +55,7 @@ def as_query(frame):
         "requestId": meta.get("requestId"),
         "sessionId": meta.get("sessionId"),
         "continuity": meta.get("continuity"),
-        "shard": shard,
+        "job": meta.get("job"),
         "traceparent": meta.get("traceparent"),
     }
 
