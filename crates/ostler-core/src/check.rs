@@ -1,5 +1,6 @@
 //! Does the pool agree with itself? Every index beside the workers and requests is compared with
-//! them. Slow; for tests and the simulator.
+//! them, each entry once: too slow for every event outside of tests and the simulator, and cheap
+//! enough for the sweep, which runs it under the driver's lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,6 +16,8 @@ mod control;
 mod crashes;
 #[path = "pool/crowd.rs"]
 mod crowd;
+#[path = "pool/durable.rs"]
+mod durable;
 #[path = "pool/embedding.rs"]
 mod embedding;
 #[path = "pool/ends.rs"]

@@ -79,7 +79,7 @@ fn run_all(args: &Args) -> ExitCode {
                 failed += 1;
                 events += failure.events;
                 if args.brief {
-                    println!("caught {events} {}", failure.violation.checker);
+                    println!("caught {seed} {events} {}", failure.violation.checker);
                 } else {
                     tell(&failure, args.keep_going);
                 }
