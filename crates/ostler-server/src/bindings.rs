@@ -17,7 +17,7 @@ use crate::query::{Nothing, Params};
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::sessions::peek;
-use crate::workers;
+use crate::whereabouts;
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BindingsBody {
@@ -76,9 +76,9 @@ pub(crate) async fn bind(
 ) -> Result<Answer<BindingsBody>, Problem> {
     let meant = order.pool.as_deref().map(|pool| shared.pool(pool)).transpose()?;
     let session = shared.sessions.get(&id).await.map_err(Problem::of_session)?.number;
-    let (pool, worker) = workers::living(&shared, &order.worker)?;
+    let (pool, worker) = whereabouts::living(&shared, &order.worker)?;
     if meant.is_some_and(|meant| meant.name() != pool.name()) {
-        return Err(workers::not_found(&order.worker));
+        return Err(whereabouts::not_found(&order.worker));
     }
     done(pool.order(Action::Bind { session: SessionId(session), worker }).await, &order.worker)?;
     Ok(ok(BindingsBody::of(&shared, session)))

@@ -1,13 +1,19 @@
-//! `POST /api/pools/{pool}/call/{function}`: the one route that must be fast. A call on a lease goes
-//! the same way. A call without a session neither allocates nor waits for what sessions need.
+//! `POST /api/pools/{pool}/call/{function}`: the one route that must be fast. Calls on a lease and
+//! calls to one worker go the same way. A call without a session or a key neither allocates nor
+//! waits for what those need.
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use ostler_runtime::{Call, Continuity, Item, OnDisconnect, Pool, Running, continuity_name};
+use ostler_core::Status;
+use ostler_runtime::{Body, Call, Continuity, Item, OnDisconnect, Pool, Running, continuity_name};
+use ostler_store::ledger::key::Key;
 
+use crate::idempotency::{Slip, once};
+use crate::keys::{fingerprint, header_key, key_of};
 use crate::payload::Payload;
 use crate::problem::Problem;
 use crate::query::invalid;
@@ -15,8 +21,10 @@ use crate::segment::decoded;
 use crate::server::Shared;
 use crate::stream::{Framing, StreamBody};
 use crate::tenancy::Tenant;
-use crate::terms::{self, REQUEST_ID, SESSION};
+use crate::terms::{self, Named, REQUEST_ID, SESSION};
+use crate::told::Told;
 use crate::upload;
+use crate::whereabouts::{self, Whereabouts};
 
 const WORKER: HeaderName = HeaderName::from_static("ostler-worker");
 const CONTINUITY: HeaderName = HeaderName::from_static("ostler-session-continuity");
@@ -26,6 +34,7 @@ const CONTINUITY: HeaderName = HeaderName::from_static("ostler-session-continuit
 pub(crate) enum Route<'p> {
     Pool(&'p str, &'p str),
     Lease(&'p str, &'p str),
+    Worker(&'p str, &'p str),
 }
 
 pub(crate) fn route(path: &str) -> Option<Route<'_>> {
@@ -37,6 +46,7 @@ pub(crate) fn route(path: &str) -> Option<Route<'_>> {
         _ if !whole(name) || !whole(function) => None,
         "pools" => Some(Route::Pool(name, function)),
         "leases" => Some(Route::Lease(name, function)),
+        "workers" => Some(Route::Worker(name, function)),
         _ => None,
     }
 }
@@ -74,14 +84,17 @@ fn not_a_post(id: &HeaderValue) -> Response<Payload> {
 enum Whom {
     Pool(Pool),
     Place(Arc<Tenant>, u32),
+    /// That one and no other.
+    Worker(Pool, String),
 }
 
 impl Whom {
-    fn of(shared: &Shared, route: Route<'_>, query: Option<&str>) -> Result<Self, Problem> {
+    async fn of(shared: &Shared, route: Route<'_>, query: Option<&str>) -> Result<Self, Problem> {
         let query = query.filter(|query| !query.is_empty());
         match (route, query) {
             (Route::Pool(pool, _), None) => Ok(Whom::Pool(shared.pool(&decoded(pool)?)?)),
-            (Route::Pool(..), Some(query)) => {
+            (Route::Worker(worker, _), None) => Whom::worker(shared, &decoded(worker)?).await,
+            (Route::Pool(..) | Route::Worker(..), Some(query)) => {
                 Err(invalid(format!("a call has no parameters beside its body: `{query}`")))
             }
             (Route::Lease(lease, _), query) => {
@@ -92,9 +105,23 @@ impl Whom {
         }
     }
 
+    /// One that serves: nobody waits for a worker that may never be resumed.
+    async fn worker(shared: &Shared, id: &str) -> Result<Self, Problem> {
+        let status = match whereabouts::of(shared, id).await? {
+            Whereabouts::Here { pool, name, status: Status::Running, .. } => {
+                return Ok(Whom::Worker(pool, name));
+            }
+            Whereabouts::Here { status, .. } => status,
+            Whereabouts::Past(past) => past.status,
+        };
+        let detail = format!("worker `{id}` is {} and takes no calls", status.name());
+        let refused = Problem::new(StatusCode::CONFLICT, "worker_not_serving", detail);
+        Err(refused.with("worker_status", status.name()).with("started", false))
+    }
+
     fn pool(&self) -> &Pool {
         match self {
-            Whom::Pool(pool) => pool,
+            Whom::Pool(pool) | Whom::Worker(pool, _) => pool,
             Whom::Place(tenant, _) => &tenant.pool,
         }
     }
@@ -103,6 +130,7 @@ impl Whom {
         match self {
             Whom::Pool(pool) => Ok(pool.call(call)),
             Whom::Place(tenant, place) => tenant.call_on(*place, call),
+            Whom::Worker(pool, name) => Ok(pool.call(Call { worker: Some(name.clone()), ..call })),
         }
     }
 }
@@ -125,17 +153,36 @@ async fn answer(
 ) -> Result<Response<Payload>, Problem> {
     let (head, incoming) = request.into_parts();
     let route = route(head.uri.path()).expect("routed here by its path");
-    let whom = Whom::of(shared, route, head.uri.query())?;
-    let (Route::Pool(_, function) | Route::Lease(_, function)) = route;
-    let framing = terms::framing(&head.headers);
+    let whom = Whom::of(shared, route, head.uri.query()).await?;
+    let (Route::Pool(_, function) | Route::Lease(_, function) | Route::Worker(_, function)) = route;
+    let function = decoded(function)?;
+    let encoding = upload::encoding(&head.headers)?;
+    let max_body = usize::try_from(whom.pool().max_body()).unwrap_or(usize::MAX);
+    let limit = shared.max_body.min(max_body);
+    if let Some(key) = header_key(&head.headers)? {
+        let key = key_of(&head.method, &head.uri, key.to_owned());
+        let body = upload::received(incoming, encoding, limit).await?;
+        let asked = Asked { whom, function, client, head, body };
+        return asked.once(shared, key, id.get_or_insert_with(|| shared.next_request_id())).await;
+    }
     let session = terms::session(&head.headers)?;
     let mut call = terms::described(&head.headers, client, session)?;
-    call.function = decoded(function)?;
-    call.stream = framing.is_some();
-    let encoding = upload::encoding(&head.headers)?;
-    let pool = whom.pool();
-    let limit = shared.max_body.min(usize::try_from(pool.max_body()).unwrap_or(usize::MAX));
+    call.function = function;
     call.body = upload::received(incoming, encoding, limit).await?;
+    perform(shared, &whom, call, session, &head.headers, id).await
+}
+
+async fn perform(
+    shared: &Arc<Shared>,
+    whom: &Whom,
+    mut call: Call,
+    session: Option<Named<'_>>,
+    headers: &HeaderMap,
+    id: &mut Option<HeaderValue>,
+) -> Result<Response<Payload>, Problem> {
+    let framing = terms::framing(headers);
+    call.stream = framing.is_some();
+    let pool = whom.pool();
     // A call that will be refused makes no session.
     if let Some(session) = session.filter(|_| pool.knows(&call.function)) {
         session.enter(pool, &mut call).await?;
@@ -146,7 +193,7 @@ async fn answer(
     }
     let name = running.id();
     let id = id.get_or_insert_with(|| HeaderValue::from_str(&name).expect("hex digits"));
-    let session = session.and_then(|_| head.headers.get(SESSION));
+    let session = session.and_then(|_| headers.get(SESSION));
     match framing {
         None => whole(shared, running, id, session).await,
         Some(framing) => {
@@ -158,6 +205,55 @@ async fn answer(
             let stream = Streamed { running, first, framing, name: &name };
             Ok(streamed(shared, stream, id, session))
         }
+    }
+}
+
+/// A call with all that belongs to it, so that it can go on without its client.
+struct Asked {
+    whom: Whom,
+    function: String,
+    client: u64,
+    head: Parts,
+    body: Body,
+}
+
+impl Asked {
+    /// Under a key: what came of it is kept, and given again to whoever asks again.
+    async fn once(
+        mut self,
+        shared: &Arc<Shared>,
+        key: Key,
+        id: &HeaderValue,
+    ) -> Result<Response<Payload>, Problem> {
+        if terms::framing(&self.head.headers).is_some() {
+            let detail = "a stream is not kept under a key; ask for the whole answer";
+            return Err(invalid(detail));
+        }
+        let fingerprint = fingerprint(&self.head, &self.body.bytes);
+        let request_id = id.to_str().unwrap_or_default().to_owned();
+        let slip = Slip { key, fingerprint, stored: false, request_id };
+        // The call goes by the name that its answer has.
+        self.head.headers.insert(REQUEST_ID, id.clone());
+        let serving = Arc::clone(shared);
+        let work = async move {
+            let told = self.told(&serving).await;
+            told.map_err(|problem| (problem, HeaderMap::new()))
+        };
+        let never = |_| async { unreachable!("a call leaves nothing in the ledger") };
+        let told = once(shared, slip, work, never).await?.map_err(|(problem, _)| problem)?;
+        let mut response = told.into_response().map(Payload::Router);
+        response.headers_mut().insert(REQUEST_ID, id.clone());
+        Ok(response)
+    }
+
+    async fn told(self, shared: &Arc<Shared>) -> Result<Told, Problem> {
+        let headers = &self.head.headers;
+        let session = terms::session(headers)?;
+        let mut call = terms::described(headers, self.client, session)?;
+        (call.function, call.body) = (self.function, self.body);
+        let mut id = headers.get(REQUEST_ID).cloned();
+        let response = perform(shared, &self.whom, call, session, headers, &mut id).await?;
+        Told::of(response.map(axum::body::Body::new)).await
     }
 }
 
@@ -238,11 +334,12 @@ mod tests {
     fn only_whole_call_paths_are_calls() {
         assert_eq!(route("/api/pools/py/call/f"), Some(Route::Pool("py", "f")));
         assert_eq!(route("/api/leases/l_1/call/f"), Some(Route::Lease("l_1", "f")));
+        assert_eq!(route("/api/workers/py-1/call/f"), Some(Route::Worker("py-1", "f")));
         for path in [
             "/api/pools/py/call/",
             "/api/pools//call/f",
             "/api/pools/a/b/call/f",
-            "/api/workers/a/call/f",
+            "/api/sessions/a/call/f",
             "/api",
         ] {
             assert_eq!(route(path), None, "{path}");

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
 use crate::problem::Problem;
 use crate::query::invalid;
@@ -94,6 +94,13 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         let detail = format!("the body does not fit: {error}");
         if error.is_data() { invalid(detail) } else { Problem::bad_request(detail) }
     })
+}
+
+/// Tells what is null from what is not there.
+pub(crate) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// What kind of body it is, without parameters; none if nothing is said.

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use ostler_core::{Phase, Status};
+use ostler_core::{JobStatus, Phase, Status};
 use ostler_runtime::{EventKind, RequestState, phase_name};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -28,6 +28,14 @@ impl Listed for Status {
 
     fn name(self) -> &'static str {
         Status::name(self)
+    }
+}
+
+impl Listed for JobStatus {
+    const ALL: &'static [Self] = &JobStatus::ALL;
+
+    fn name(self) -> &'static str {
+        JobStatus::name(self)
     }
 }
 
@@ -99,6 +107,7 @@ impl<T: Listed> ToSchema for OneOf<T> {}
 
 // The derives of the description read type arguments in a way of their own.
 pub(crate) type StatusName = OneOf<Status>;
+pub(crate) type JobStatusName = OneOf<JobStatus>;
 pub(crate) type PhaseName = OneOf<Phase>;
 pub(crate) type StateName = OneOf<RequestState>;
 pub(crate) type KindName = OneOf<EventKind>;

@@ -20,7 +20,7 @@ use crate::segment::Segment;
 use crate::server::Shared;
 use crate::sse::{self, Source, last_event_id};
 use crate::time::rfc3339;
-use crate::workers;
+use crate::whereabouts;
 
 /// One line.
 #[derive(Debug, Serialize, ToSchema)]
@@ -90,8 +90,8 @@ pub(crate) async fn read(
     Params(query): Params<LogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (pool, name) = workers::find(&shared, &id)?;
-    let output = pool.worker_output(&name).ok_or_else(|| workers::not_found(&id))?;
+    let (pool, name) = whereabouts::remembered(&shared, &id)?;
+    let output = pool.worker_output(&name).ok_or_else(|| whereabouts::not_found(&id))?;
     let limit = list::limit(query.limit)?;
     let after = last_event_id(&headers)?.or(query.cursor);
     let lines = excerpt(output.after(after.unwrap_or(0)), after, limit);

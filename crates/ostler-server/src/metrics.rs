@@ -11,6 +11,7 @@ use ostler_runtime::{Counts, Histogram, MetricKey, Pool, PoolInfo, Tally, phase_
 use ostler_store::SessionStats;
 
 use crate::exposition::{CONTENT_TYPE, Exposition, Kind};
+use crate::job_metrics;
 use crate::pools::lifecycle;
 use crate::query::{Nothing, Params};
 use crate::server::Shared;
@@ -25,9 +26,12 @@ pub(crate) async fn expose(
 ) -> Response {
     let pools: Vec<Measured> =
         shared.pools().iter().map(|served| Measured::of(&served.pool)).collect();
+    let counts = shared.jobs.ledger().counts().await.ok();
     let mut out = Exposition::default();
     server(&mut out, &shared);
     sessions(&mut out, &shared.sessions.stats());
+    job_metrics::jobs(&mut out, counts.as_ref(), &shared.job_moves);
+    job_metrics::keys(&mut out, &shared.keys);
     gauges(&mut out, &pools);
     requests(&mut out, &pools);
     processes(&mut out, &pools);

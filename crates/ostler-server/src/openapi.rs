@@ -11,6 +11,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use crate::answer::{Answer, ok};
 use crate::arguments::{any_body, request_body};
+use crate::key_terms;
 use crate::query::{Nothing, Params};
 use crate::refusals::REFUSALS;
 use crate::segment::encoded;
@@ -48,7 +49,13 @@ pub(crate) struct ProblemBody {
         crate::orders::drain,
         crate::orders::scale,
         crate::orders::recycle_pool,
-        crate::orders::recycle_worker,
+        crate::supervise::create,
+        crate::supervise::start,
+        crate::supervise::pause,
+        crate::supervise::resume,
+        crate::supervise::complete,
+        crate::supervise::terminate,
+        crate::supervise::recycle,
         crate::leases::create,
         crate::leases::list,
         crate::leases::one,
@@ -73,6 +80,30 @@ pub(crate) struct ProblemBody {
         crate::workers::one,
         crate::transitions::list,
         crate::logs::read,
+        crate::jobs::submit,
+        crate::jobs::submit_batch,
+        crate::jobs::list,
+        crate::jobs::one,
+        crate::jobs::transitions,
+        crate::jobs::attempts,
+        crate::jobs::children,
+        crate::jobs::result,
+        crate::jobs::cancel,
+        crate::jobs::retry,
+        crate::job_events::follow,
+        crate::queues::list,
+        crate::queues::pause,
+        crate::queues::resume,
+        crate::schedules::create,
+        crate::schedules::list,
+        crate::schedules::one,
+        crate::schedules::patch,
+        crate::schedules::delete,
+        crate::schedules::pause,
+        crate::schedules::resume,
+        crate::audit::verify,
+        crate::store::check,
+        crate::store::backup,
         crate::requests::list,
         crate::requests::one,
         crate::requests::cancel,
@@ -91,6 +122,9 @@ static FIXED: LazyLock<Value> = LazyLock::new(|| {
     add_common_problems(&mut document);
     add_problems(&mut document);
     add_streams(&mut document);
+    if let Some(paths) = document["paths"].as_object_mut() {
+        paths.values_mut().for_each(key_terms::describe);
+    }
     spell_optional_bodies(&mut document);
     document
 });
@@ -105,11 +139,15 @@ pub(crate) async fn document(
     let mut document = FIXED.clone();
     document["info"]["version"] = shared.version.into();
     if let Some(paths) = document["paths"].as_object_mut() {
-        paths.insert("/api/pools/{pool}/call/{function}".to_owned(), any_call());
-        paths.insert("/api/leases/{id}/call/{function}".to_owned(), leased_call());
+        let mut calls = Map::new();
+        calls.insert("/api/pools/{pool}/call/{function}".to_owned(), any_call());
+        calls.insert("/api/leases/{id}/call/{function}".to_owned(), leased_call());
+        calls.insert("/api/workers/{id}/call/{function}".to_owned(), worker_call());
         for served in shared.pools() {
-            paths.extend(calls_of(&served.pool));
+            calls.extend(calls_of(&served.pool));
         }
+        calls.values_mut().for_each(key_terms::describe);
+        paths.extend(calls);
     }
     ok(document)
 }
@@ -170,6 +208,24 @@ fn leased_call() -> Value {
         "operationId": "leases.call",
         "summary": "Calls a function on a place that is held",
         "description": "Calls on one place run one after the other. All else is as with other calls.",
+        "parameters": parameters,
+        "requestBody": any_body(),
+        "responses": responses,
+    } })
+}
+
+fn worker_call() -> Value {
+    let mut parameters = vec![in_path("id"), in_path("function")];
+    parameters.extend(call_headers());
+    let mut responses = call_responses();
+    responses["404"] = problem_response("worker_not_found, function_not_found, session_not_found");
+    let conflicts = responses["409"]["description"].as_str().unwrap_or_default();
+    responses["409"] = problem_response(&format!("worker_not_serving, {conflicts}"));
+    json!({ "post": {
+        "tags": ["workers"],
+        "operationId": "workers.call",
+        "summary": "Calls a function on one worker",
+        "description": "It waits for that worker and no other. All else is as with other calls.",
         "parameters": parameters,
         "requestBody": any_body(),
         "responses": responses,
@@ -293,7 +349,13 @@ fn add_streams(document: &mut Value) {
     let events = reference("EventBody");
     let events = sse_event(json!({ "type": "string" }), events);
     let lines = sse_event(json!({ "const": "line" }), reference("LineBody"));
-    for (path, event) in [("/api/events", events), ("/api/workers/{id}/logs", lines)] {
+    let story = sse_event(json!({ "type": "string" }), reference("JobEventBody"));
+    let streams = [
+        ("/api/events", events),
+        ("/api/workers/{id}/logs", lines),
+        ("/api/jobs/{id}/events", story),
+    ];
+    for (path, event) in streams {
         let answer = &mut document["paths"][path]["get"]["responses"]["200"];
         answer["content"]["text/event-stream"] = json!({ "schema": event });
     }
@@ -303,7 +365,7 @@ fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
-fn problem_response(codes: &str) -> Value {
+pub(crate) fn problem_response(codes: &str) -> Value {
     json!({ "description": codes, "content": { "application/problem+json": {
         "schema": reference("ProblemBody") } } })
 }
@@ -458,7 +520,7 @@ mod tests {
 
     #[test]
     fn the_document_and_the_description_agree_on_statuses() {
-        for (status, codes) in CALL_PROBLEMS {
+        for (status, codes) in CALL_PROBLEMS.into_iter().chain(key_terms::KEY_PROBLEMS) {
             for code in codes.split(", ") {
                 let row = |line: &&str| {
                     line.starts_with(&format!("| {status} |"))

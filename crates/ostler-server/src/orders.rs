@@ -1,4 +1,4 @@
-//! Orders to pools and workers: hold, let in, let nobody in, resize, replace. What they mean is
+//! Orders to pools: hold, let in, let nobody in, resize, replace. What they mean is
 //! decided elsewhere; here they are read, passed on, and the reply is told.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid};
 use crate::segment::Segment;
 use crate::server::Shared;
-use crate::workers::{self, WorkerBody};
+use crate::whereabouts;
 
 /// As many workers as a configuration may ask for.
 const SIZE_MAX: u32 = 1_000;
@@ -29,7 +29,7 @@ pub(crate) fn done(reply: Reply, whom: &str) -> Result<(), Problem> {
         Reply::Done { .. } | Reply::PoolDone | Reply::Recycling { .. } | Reply::Reloaded { .. } => {
             return Ok(());
         }
-        Reply::NoSuchWorker => workers::not_found(whom),
+        Reply::NoSuchWorker => whereabouts::not_found(whom),
         Reply::Illegal { from, to, allowed } => illegal(whom, from, to, &allowed),
         Reply::InTransition => {
             let detail = format!("another change of `{whom}` is under way; ask again");
@@ -68,7 +68,7 @@ pub(crate) fn done(reply: Reply, whom: &str) -> Result<(), Problem> {
     })
 }
 
-fn illegal(whom: &str, from: Status, to: Status, allowed: &[Status]) -> Problem {
+pub(crate) fn illegal(whom: &str, from: Status, to: Status, allowed: &[Status]) -> Problem {
     let mut allowed: Vec<&str> = allowed.iter().map(|status| status.name()).collect();
     allowed.sort_unstable();
     let (from, to) = (from.name(), to.name());
@@ -83,7 +83,7 @@ fn illegal(whom: &str, from: Status, to: Status, allowed: &[Status]) -> Problem 
 async fn ordered(shared: &Shared, name: &str, action: Action) -> Result<Answer<PoolBody>, Problem> {
     let served = shared.served(name)?;
     done(served.pool.order(action).await, name)?;
-    Ok(ok(PoolBody::of(served.place, &served.pool.info())))
+    Ok(ok(PoolBody::of(&served)))
 }
 
 /// From now on calls wait; what runs goes on.
@@ -203,22 +203,6 @@ fn names(pool: &Pool, before: &PoolInfo, chosen: &[WorkerId]) -> Vec<String> {
         known.find(|worker| worker.view.id == *id).map(|worker| worker.name.clone())
     };
     chosen.iter().filter_map(name).collect()
-}
-
-/// Replaces a worker. It goes on until its successor is ready.
-#[utoipa::path(post, path = "/api/supervisor/workers/{id}/recycle", tag = "workers",
-    operation_id = "workers.recycle",
-    params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
-    responses((status = 202, body = WorkerBody)))]
-pub(crate) async fn recycle_worker(
-    State(shared): State<Arc<Shared>>,
-    Segment(id): Segment,
-    Params(Nothing {}): Params<Nothing>,
-) -> Result<Answer<WorkerBody>, Problem> {
-    let (pool, worker) = workers::living(&shared, &id)?;
-    let before = workers::body(&shared, &id)?;
-    done(pool.order(Action::Recycle(worker)).await, &id)?;
-    Ok(Answer(StatusCode::ACCEPTED, workers::body(&shared, &id).unwrap_or(before)))
 }
 
 #[cfg(test)]

@@ -111,8 +111,8 @@ pub(crate) struct FunctionBody {
 }
 
 impl PoolBody {
-    /// `place`: the pool's among all that there were.
-    pub fn of(place: usize, info: &PoolInfo) -> Self {
+    pub fn of(served: &Served) -> Self {
+        let info = &served.pool.info();
         let view = &info.view;
         PoolBody {
             name: info.name.clone(),
@@ -145,7 +145,7 @@ impl PoolBody {
                 planned: view.counters.restarts_planned,
                 unplanned: view.counters.restarts_unplanned,
             },
-            workers: info.workers.iter().map(|w| WorkerBody::of(place, info, w)).collect(),
+            workers: info.workers.iter().map(|worker| WorkerBody::of(served, worker)).collect(),
         }
     }
 }
@@ -200,7 +200,7 @@ fn occupancy(occupancy: Occupancy) -> &'static str {
 /// Every pool as it is now.
 pub(crate) fn all(shared: &Shared) -> Vec<PoolBody> {
     let pools = shared.pools().into_iter();
-    pools.map(|served| PoolBody::of(served.place, &served.pool.info())).collect()
+    pools.map(|served| PoolBody::of(&served)).collect()
 }
 
 pub(crate) fn functions(pool: &Pool) -> Vec<FunctionBody> {
@@ -234,6 +234,6 @@ pub(crate) async fn one(
     Segment(name): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<PoolDetail>, Problem> {
-    let Served { place, pool } = shared.served(&name)?;
-    Ok(ok(PoolDetail { pool: PoolBody::of(place, &pool.info()), functions: functions(&pool) }))
+    let served = shared.served(&name)?;
+    Ok(ok(PoolDetail { pool: PoolBody::of(&served), functions: functions(&served.pool) }))
 }

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use hyper::StatusCode;
+use ostler_jobs::JobError;
 use ostler_runtime::{CallError, Refused};
 use ostler_store::SessionError;
+use ostler_store::ledger::LedgerError;
 use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +71,66 @@ impl Problem {
             retryable: known.retryable,
             retry_after: known.retry_after,
             more: error.details(tracebacks),
+        }
+    }
+
+    /// A job names a pool that there is not: nothing is stored.
+    pub fn unknown_pool(pool: &str, known: &[String]) -> Self {
+        let detail = format!("there is no pool `{pool}`; known: {}", known.join(", "));
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_pool", detail)
+            .with("field", "pool")
+            .with("known", known)
+    }
+
+    /// What became of a submission.
+    pub fn of_job(error: JobError) -> Self {
+        match error {
+            JobError::Ledger(error) => Problem::of_ledger(error),
+            JobError::UnknownPool { pool, known } => Problem::unknown_pool(&pool, &known),
+            JobError::TooManyWorkers { asked, max } => {
+                let detail = format!("`worker_count` is {asked}, and the pool has at most {max}");
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_workers", detail)
+                    .with("field", "worker_count")
+                    .with("max", max)
+            }
+        }
+    }
+
+    /// What the ledger said.
+    pub fn of_ledger(error: LedgerError) -> Self {
+        use LedgerError as Ledger;
+        let detail = error.to_string();
+        let new = |status, code| Problem::new(status, code, detail.clone());
+        match error {
+            Ledger::NoJob { .. } => new(StatusCode::NOT_FOUND, "job_not_found"),
+            Ledger::NoSchedule { .. } => new(StatusCode::NOT_FOUND, "schedule_not_found"),
+            Ledger::ScheduleExists { .. } => new(StatusCode::CONFLICT, "schedule_exists"),
+            Ledger::Invalid { field, index, .. } => {
+                let problem = new(StatusCode::UNPROCESSABLE_ENTITY, "validation");
+                problem.with("field", field).with("index", index)
+            }
+            Ledger::Illegal { from, to, allowed, .. } => {
+                let allowed: Vec<&str> = allowed.iter().map(|status| status.name()).collect();
+                let problem = new(StatusCode::CONFLICT, "illegal_transition");
+                problem.with("from", from.name()).with("to", to.name()).with("allowed", allowed)
+            }
+            Ledger::Quota { current, max } => {
+                let problem = new(StatusCode::TOO_MANY_REQUESTS, "job_quota_exceeded");
+                problem.with("current", current).with("max", max).retryable(None)
+            }
+            Ledger::ScheduleQuota { current, max } => {
+                let problem = new(StatusCode::TOO_MANY_REQUESTS, "schedule_quota_exceeded");
+                problem.with("current", current).with("max", max)
+            }
+            Ledger::KeyQuota { current, max } => {
+                let problem = new(StatusCode::TOO_MANY_REQUESTS, "key_quota_exceeded");
+                problem.with("current", current).with("max", max).retryable(None)
+            }
+            Ledger::Full { .. } => new(StatusCode::INSUFFICIENT_STORAGE, "store_full"),
+            Ledger::Unavailable { .. } => {
+                new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable").retryable(None)
+            }
+            Ledger::Doubtful { .. } => new(StatusCode::INTERNAL_SERVER_ERROR, "store_doubtful"),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::version::{IfMatch, IfMatchHeader, etag};
 const JSON: &str = "application/json";
 
 /// What callers put there must not run in a browser under the name of this server.
-const HARMLESS: [(HeaderName, &str); 2] = [
+pub(crate) const HARMLESS: [(HeaderName, &str); 2] = [
     (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];

@@ -19,6 +19,14 @@ const CONFLICT: (&str, &str) = ("412", "version_conflict");
 const ENDING: (&str, &str) = ("503", "shutting_down");
 const STORE: (&str, &str) = ("503", "store_unavailable");
 const FULL: (&str, &str) = ("507", "session_store_full");
+const NO_JOB: (&str, &str) = ("404", "job_not_found");
+const NO_SCHEDULE: (&str, &str) = ("404", "schedule_not_found");
+const NO_ROOM: (&str, &str) = ("507", "store_full");
+const DOUBT: (&str, &str) = ("500", "store_doubtful");
+const UNFIT_JOB: (&str, &str) = ("422", "validation, unknown_pool, too_many_workers");
+const STATUS: (&str, &str) = ("409", "illegal_transition, in_transition, worker_not_serving");
+const LATE_ORDER: (&str, &str) = ("504", "supervisor_timeout");
+const ORDERED: (&str, &str) = ("503", "shutting_down, store_unavailable");
 
 pub(crate) const REFUSALS: &[Refusals] = &[
     (
@@ -41,12 +49,108 @@ pub(crate) const REFUSALS: &[Refusals] = &[
     ("pools.scale", &[NO_POOL, LATE, LARGE, KIND, UNFIT, ENDING]),
     ("pools.recycle", &[NO_POOL, UNFIT, ENDING]),
     (
-        "workers.recycle",
+        "workers.create",
         &[
-            NO_WORKER,
-            ("409", "illegal_transition, in_transition, worker_not_serving"),
+            NO_POOL,
+            LATE,
+            LARGE,
+            KIND,
+            ("409", "not_in_keyed_pool"),
             UNFIT,
-            ENDING,
+            ("429", "dedicated_full"),
+            ORDERED,
+        ],
+    ),
+    ("workers.start", &[NO_WORKER, LATE, STATUS, LARGE, KIND, UNFIT, ORDERED, LATE_ORDER]),
+    ("workers.pause", &[NO_WORKER, LATE, STATUS, LARGE, KIND, UNFIT, ORDERED, LATE_ORDER]),
+    ("workers.resume", &[NO_WORKER, LATE, STATUS, LARGE, KIND, UNFIT, ORDERED, LATE_ORDER]),
+    ("workers.complete", &[NO_WORKER, LATE, STATUS, LARGE, KIND, UNFIT, ORDERED, LATE_ORDER]),
+    ("workers.terminate", &[NO_WORKER, LATE, STATUS, LARGE, KIND, UNFIT, ORDERED, LATE_ORDER]),
+    ("workers.recycle", &[NO_WORKER, LATE, STATUS, LARGE, KIND, UNFIT, ORDERED, LATE_ORDER]),
+    ("workers.transitions", &[NO_WORKER, UNFIT, STORE]),
+    ("workers.get", &[NO_WORKER, UNFIT, STORE]),
+    (
+        "jobs.submit",
+        &[LATE, LARGE, KIND, UNFIT_JOB, ("429", "job_quota_exceeded"), DOUBT, STORE, NO_ROOM],
+    ),
+    (
+        "jobs.submit_batch",
+        &[LATE, LARGE, KIND, UNFIT_JOB, ("429", "job_quota_exceeded"), DOUBT, STORE, NO_ROOM],
+    ),
+    ("jobs.list", &[UNFIT, STORE]),
+    ("jobs.get", &[NO_JOB, UNFIT, STORE]),
+    ("jobs.transitions", &[NO_JOB, UNFIT, STORE]),
+    ("jobs.attempts", &[NO_JOB, UNFIT, STORE]),
+    ("jobs.children", &[NO_JOB, UNFIT, STORE]),
+    ("jobs.result", &[NO_JOB, ("409", "no_result"), UNFIT, STORE]),
+    ("jobs.events", &[NO_JOB, UNFIT, STORE]),
+    (
+        "jobs.cancel",
+        &[NO_JOB, LATE, ("409", "illegal_transition"), LARGE, KIND, UNFIT, DOUBT, STORE, NO_ROOM],
+    ),
+    (
+        "jobs.retry",
+        &[
+            NO_JOB,
+            LATE,
+            ("409", "illegal_transition"),
+            LARGE,
+            KIND,
+            UNFIT,
+            ("429", "job_quota_exceeded"),
+            DOUBT,
+            STORE,
+            NO_ROOM,
+        ],
+    ),
+    ("queues.list", &[UNFIT, STORE]),
+    ("queues.pause", &[LATE, LARGE, KIND, UNFIT, DOUBT, STORE, NO_ROOM]),
+    ("queues.resume", &[LATE, LARGE, KIND, UNFIT, DOUBT, STORE, NO_ROOM]),
+    (
+        "schedules.create",
+        &[
+            LATE,
+            ("409", "schedule_exists"),
+            LARGE,
+            KIND,
+            ("422", "validation, unknown_pool"),
+            ("429", "schedule_quota_exceeded"),
+            DOUBT,
+            STORE,
+            NO_ROOM,
+        ],
+    ),
+    ("schedules.list", &[UNFIT, STORE]),
+    ("schedules.get", &[NO_SCHEDULE, UNFIT, STORE]),
+    (
+        "schedules.patch",
+        &[
+            NO_SCHEDULE,
+            LATE,
+            LARGE,
+            KIND,
+            ("422", "validation, unknown_pool"),
+            DOUBT,
+            STORE,
+            NO_ROOM,
+        ],
+    ),
+    ("schedules.delete", &[NO_SCHEDULE, UNFIT, DOUBT, STORE, NO_ROOM]),
+    ("schedules.pause", &[NO_SCHEDULE, LATE, LARGE, KIND, UNFIT, DOUBT, STORE, NO_ROOM]),
+    ("schedules.resume", &[NO_SCHEDULE, LATE, LARGE, KIND, UNFIT, DOUBT, STORE, NO_ROOM]),
+    ("audit.verify", &[UNFIT, STORE]),
+    ("store.check", &[UNFIT, STORE]),
+    (
+        "store.backup",
+        &[
+            ("403", "socket_only, host_not_allowed, origin_not_allowed"),
+            LATE,
+            ("409", "file_exists"),
+            LARGE,
+            KIND,
+            UNFIT,
+            STORE,
+            NO_ROOM,
         ],
     ),
     (

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
 use crate::problem::Problem;
 use crate::server::Shared;
 use crate::{
-    bindings, docs, events, leases, logs, metrics, openapi, orders, pools, programs, reload,
-    requests, session_stats, sessions, status, transitions, workers,
+    audit, bindings, docs, events, idempotency, job_events, jobs, leases, logs, metrics, openapi,
+    orders, pools, programs, queues, reload, requests, schedules, session_stats, sessions, status,
+    store, supervise, transitions, workers,
 };
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -36,11 +38,12 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/sessions", get(sessions::list).post(sessions::create))
         .route("/api/sessions/sweep", post(session_stats::sweep))
         .merge(of_a_session())
-        .route("/api/supervisor/workers/{id}/recycle", post(orders::recycle_worker))
-        .route("/api/workers", get(workers::list))
-        .route("/api/workers/{id}", get(workers::one))
-        .route("/api/workers/{id}/transitions", get(transitions::list))
-        .route("/api/workers/{id}/logs", get(logs::read))
+        .merge(of_workers())
+        .merge(of_jobs())
+        .merge(of_schedules())
+        .route("/api/audit/verify", get(audit::verify))
+        .route("/api/store/check", post(store::check))
+        .route("/api/store/backup", post(store::backup))
         .route("/api/requests", get(requests::list))
         .route("/api/requests/{id}", get(requests::one))
         .route("/api/requests/{id}/cancel", post(requests::cancel))
@@ -48,10 +51,52 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(metrics::expose))
         .route("/openapi.json", get(openapi::document))
         .route("/docs", get(docs::page))
+        .route_layer(from_fn_with_state(Arc::clone(&shared), idempotency::guard))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(limit)
         .with_state(shared)
+}
+
+fn of_workers() -> Router<Arc<Shared>> {
+    let order = |name: &str| format!("/api/supervisor/workers/{{id}}/{name}");
+    Router::new()
+        .route("/api/workers", get(workers::list).post(supervise::create))
+        .route("/api/workers/{id}", get(workers::one))
+        .route("/api/workers/{id}/start", post(supervise::start))
+        .route("/api/workers/{id}/transitions", get(transitions::list))
+        .route("/api/workers/{id}/logs", get(logs::read))
+        .route(&order("pause"), post(supervise::pause))
+        .route(&order("resume"), post(supervise::resume))
+        .route(&order("complete"), post(supervise::complete))
+        .route(&order("terminate"), post(supervise::terminate))
+        .route(&order("recycle"), post(supervise::recycle))
+}
+
+fn of_jobs() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/api/jobs", get(jobs::list).post(jobs::submit))
+        .route("/api/jobs/batch", post(jobs::submit_batch))
+        .route("/api/jobs/{id}", get(jobs::one))
+        .route("/api/jobs/{id}/transitions", get(jobs::transitions))
+        .route("/api/jobs/{id}/attempts", get(jobs::attempts))
+        .route("/api/jobs/{id}/children", get(jobs::children))
+        .route("/api/jobs/{id}/result", get(jobs::result))
+        .route("/api/jobs/{id}/events", get(job_events::follow))
+        .route("/api/jobs/{id}/cancel", post(jobs::cancel))
+        .route("/api/jobs/{id}/retry", post(jobs::retry))
+        .route("/api/queues", get(queues::list))
+        .route("/api/queues/{name}/pause", post(queues::pause))
+        .route("/api/queues/{name}/resume", post(queues::resume))
+}
+
+fn of_schedules() -> Router<Arc<Shared>> {
+    let schedule = get(schedules::one).patch(schedules::patch).delete(schedules::delete);
+    Router::new()
+        .route("/api/schedules", get(schedules::list).post(schedules::create))
+        .route("/api/schedules/{id}", schedule)
+        .route("/api/schedules/{id}/pause", post(schedules::pause))
+        .route("/api/schedules/{id}/resume", post(schedules::resume))
 }
 
 fn of_a_session() -> Router<Arc<Shared>> {

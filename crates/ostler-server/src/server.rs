@@ -16,6 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use ostler_core::RequestId;
+use ostler_jobs::Jobs;
 use ostler_runtime::{EVENTS_KEPT, EventLog, Pool, made_id};
 use ostler_store::{SessionSettings, Sessions};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -24,7 +25,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use crate::asking::Visit;
 use crate::door::{admit, given_id};
+use crate::errands::Errands;
+use crate::idempotency::KeyCounts;
+use crate::job_metrics::JobMoves;
 use crate::payload::{Payload, problem};
 use crate::problem::Problem;
 use crate::reload::{Reload, ReloadProblem, ReloadReport};
@@ -38,6 +43,8 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 const GUESTS_MAX: usize = 16_384;
 /// Those over the unix socket have a bound of their own: operators get in however many call.
 const LOCALS_MAX: usize = 1_024;
+/// Running attempts get this long; their pools may give them less.
+const JOBS_GRACE: Duration = Duration::from_secs(30);
 /// After the pools have stopped, answers in flight get this long to leave.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -47,11 +54,20 @@ pub struct ServerSettings {
     pub socket: PathBuf,
     pub max_body: u64,
     pub version: &'static str,
+    /// Meant where no pool is named; the first if none.
+    pub default_pool: Option<String>,
 }
 
 #[derive(Debug)]
 pub struct Shared {
     pools: Pools,
+    /// What runs jobs, and the ledger behind it.
+    pub(crate) jobs: Jobs,
+    /// What goes on without its client.
+    pub(crate) errands: Errands,
+    pub(crate) keys: KeyCounts,
+    pub(crate) job_moves: Arc<JobMoves>,
+    default_pool: Option<String>,
     pub(crate) sessions: Sessions,
     pub(crate) leases: Tenancy,
     /// Of all pools.
@@ -85,6 +101,15 @@ impl Shared {
         self.pools.find(name).ok_or_else(|| self.no_pool(name))
     }
 
+    /// The one that is meant where none is named.
+    pub(crate) fn default_pool(&self) -> Result<Pool, Problem> {
+        if let Some(name) = &self.default_pool {
+            return self.pool(name);
+        }
+        let first = self.pools().into_iter().next();
+        first.map(|served| served.pool).ok_or_else(|| self.no_pool("default"))
+    }
+
     /// The same with its place.
     pub(crate) fn served(&self, name: &str) -> Result<Served, Problem> {
         let found = self.pools().into_iter().find(|served| served.pool.name() == name);
@@ -96,9 +121,12 @@ impl Shared {
         self.pools.all()
     }
 
+    pub(crate) fn pool_names(&self) -> Vec<String> {
+        self.pools().into_iter().map(|served| served.pool.name().to_owned()).collect()
+    }
+
     fn no_pool(&self, name: &str) -> Problem {
-        let known = self.pools().into_iter().map(|served| served.pool.name().to_owned());
-        Problem::pool_not_found(name, &known.collect::<Vec<_>>())
+        Problem::pool_not_found(name, &self.pool_names())
     }
 
     fn close(&self) {
@@ -135,7 +163,12 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn bind(settings: ServerSettings, pools: Vec<Pool>) -> Result<Server, BindError> {
+    /// Serves these pools, and the jobs that run on them.
+    pub async fn bind(
+        settings: ServerSettings,
+        pools: Vec<Pool>,
+        jobs: Jobs,
+    ) -> Result<Server, BindError> {
         let (address, path) = (settings.listen, settings.socket.clone());
         let tcp = TcpListener::bind(address).await;
         let tcp = tcp.map_err(|source| BindError::Tcp { address, source })?;
@@ -147,6 +180,11 @@ impl Server {
             sessions: first.map_or_else(no_sessions, |pool| pool.directory().sessions()),
             events: first.map_or_else(no_events, Pool::event_log),
             pools: Pools::of(pools),
+            errands: Errands::default(),
+            keys: KeyCounts::default(),
+            job_moves: JobMoves::of(jobs.ledger()),
+            default_pool: settings.default_pool,
+            jobs,
             leases: Tenancy::default(),
             reload: OnceLock::new(),
             reloading: Arc::default(),
@@ -219,6 +257,7 @@ impl Server {
         drop(std::fs::remove_file(&self.socket));
         self.shared.close();
         let farewell = async {
+            self.shared.errands.ended().await;
             for connections in [&mut guests, &mut locals] {
                 while connections.join_next().await.is_some() {}
             }
@@ -255,16 +294,25 @@ impl Stopper {
     }
 }
 
+/// Jobs first: they take nothing new, and what runs of them ends with the pools.
 async fn end_pools(shared: Arc<Shared>, mut stop: watch::Receiver<Stop>) {
     let _ = stop.wait_for(|stop| *stop != Stop::No).await;
-    let pools = &shared.pools;
-    pools.end(*stop.borrow() == Stop::Now);
+    let (pools, jobs) = (&shared.pools, &shared.jobs);
+    let now = *stop.borrow() == Stop::Now;
+    let orderly = async {
+        let grace = if now { Duration::ZERO } else { JOBS_GRACE };
+        let ended = async {
+            pools.end(now);
+            pools.ended().await;
+        };
+        tokio::join!(jobs.stop(grace), ended);
+    };
     tokio::select! {
-        () = pools.ended() => return,
-        _ = stop.wait_for(|stop| *stop == Stop::Now) => {}
+        () = orderly => return,
+        _ = stop.wait_for(|stop| *stop == Stop::Now), if !now => {}
     }
     pools.end(true);
-    pools.ended().await;
+    tokio::join!(jobs.stop(Duration::ZERO), pools.ended());
 }
 
 /// Who is at the other end of a connection.
@@ -315,7 +363,9 @@ async fn respond(visitor: Visitor, request: Request<Incoming>) -> Response<Paylo
         return call::serve(visitor.shared, request, visitor.client, given).await;
     }
     let id = given.unwrap_or_else(|| visitor.shared.next_request_id());
-    let mut response = match visitor.router.oneshot(request.map(axum::body::Body::new)).await {
+    let mut request = request.map(axum::body::Body::new);
+    request.extensions_mut().insert(Visit { id: id.clone(), local: visitor.local });
+    let mut response = match visitor.router.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

@@ -7,12 +7,12 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use ostler_store::{NewSession, Patch, ProgramInfo, Session, SessionError};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ok};
-use crate::given::{Given, Perhaps};
+use crate::given::{Given, Perhaps, present};
 use crate::list::{self, Page};
 use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid};
@@ -191,13 +191,6 @@ pub(crate) struct SessionPatch {
     expires_at: Option<Option<Timestamp>>,
     /// The version that was seen, if `If-Match` does not say it.
     version: Option<u64>,
-}
-
-/// Tells what is null from what is not there.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 impl SessionPatch {

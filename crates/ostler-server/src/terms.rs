@@ -135,7 +135,7 @@ fn label<'h>(header: &str, given: Option<&'h str>) -> Result<Option<&'h str>, Pr
 }
 
 /// The caller's trace. By the rules of trace contexts, one that cannot be read counts as none.
-fn trace_context(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn trace_context(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(TRACEPARENT)?.to_str().ok()?.trim();
     let mut parts = text.split('-').map(|part| {
         let hex = part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

@@ -6,9 +6,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::StatusCode;
 use ostler_core::{Phase, Retirement, Status, StopReason, WorkerId};
-use ostler_runtime::{Connection, Pool, PoolInfo, WorkerInfo, phase_name, stop_reason};
+use ostler_runtime::{Connection, WorkerInfo, phase_name, stop_reason};
+use ostler_store::ledger::worker::Worker as PastWorker;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
@@ -23,9 +23,10 @@ use crate::roster::Served;
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
+use crate::whereabouts;
 
 /// The workspace of all that belongs to nobody in particular.
-const WORKSPACE: &str = "default";
+pub(crate) const WORKSPACE: &str = "default";
 
 /// One worker and the process it runs on.
 #[derive(Debug, Serialize, ToSchema)]
@@ -98,17 +99,24 @@ pub(crate) struct WorkerRequests {
     pub outcomes: BTreeMap<&'static str, u64>,
 }
 
-/// The id of a worker: the place of its pool among all that there were, from 1, and its number
-/// there.
+/// The id of a worker: the number of its pool and its own there. The ledger numbers pools for good;
+/// without one their places among all that there were count, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    pool: usize,
-    worker: WorkerId,
+    pool: u64,
+    pub worker: WorkerId,
+}
+
+impl Key {
+    pub fn of(served: &Served, worker: WorkerId) -> Self {
+        let known = served.pool.worker_id(worker).and_then(|id| id.parse().ok());
+        known.unwrap_or(Key { pool: served.place as u64 + 1, worker })
+    }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "w_{}_{}", self.pool + 1, self.worker.0)
+        write!(f, "w_{}_{}", self.pool, self.worker.0)
     }
 }
 
@@ -117,18 +125,18 @@ impl FromStr for Key {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let (pool, worker) = text.strip_prefix("w_").and_then(|t| t.split_once('_')).ok_or(())?;
-        let pool = pool.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).ok_or(())?;
+        let pool = pool.parse().ok().filter(|pool| *pool > 0).ok_or(())?;
         Ok(Key { pool, worker: WorkerId(worker.parse().map_err(|_| ())?) })
     }
 }
 
 impl WorkerBody {
-    pub fn of(place: usize, pool: &PoolInfo, worker: &WorkerInfo) -> Self {
+    pub fn of(served: &Served, worker: &WorkerInfo) -> Self {
         let view = &worker.view;
         WorkerBody {
-            id: Key { pool: place, worker: view.id }.to_string(),
+            id: Key::of(served, view.id).to_string(),
             name: worker.name.clone(),
-            pool: pool.name.clone(),
+            pool: served.pool.name().to_owned(),
             workspace_id: worker.workspace.as_deref().unwrap_or(WORKSPACE).to_owned(),
             status: view.status.name(),
             phase: view.phase.map(phase_name),
@@ -163,6 +171,42 @@ impl WorkerBody {
             updated_at: rfc3339(worker.updated),
             started_at: worker.started.map(rfc3339),
             last_active_at: rfc3339(worker.last_active),
+        }
+    }
+
+    /// One that has ended: what its process was is not remembered.
+    pub fn past(worker: &PastWorker) -> Self {
+        WorkerBody {
+            id: worker.id.clone(),
+            name: worker.name.clone(),
+            pool: worker.pool.clone(),
+            workspace_id: worker.workspace.clone(),
+            status: worker.status.name(),
+            phase: None,
+            health: "unknown",
+            complaint: None,
+            generation: 0,
+            pid: None,
+            pgid: None,
+            connection: "disconnected",
+            capacity: 0,
+            load: 0,
+            current_requests: Vec::new(),
+            dedicated: worker.dedicated,
+            taint: false,
+            sessions: Vec::new(),
+            retirement: None,
+            stopping: None,
+            requests: WorkerRequests { total: 0, outcomes: BTreeMap::new() },
+            crashes: 0,
+            served: 0,
+            edition: 0,
+            memory: None,
+            metadata: Map::new(),
+            created_at: rfc3339(worker.created_at),
+            updated_at: rfc3339(worker.updated_at),
+            started_at: None,
+            last_active_at: rfc3339(worker.updated_at),
         }
     }
 }
@@ -237,23 +281,25 @@ pub(crate) async fn list(
     let cursor = query.cursor.as_deref().map(str::parse::<Key>).transpose();
     let cursor = cursor.map_err(|()| invalid("`cursor` is not one that a list of workers gave"))?;
     let mut found = Vec::new();
-    for Served { place, pool } in shared.pools() {
-        if query.pool.as_deref().is_some_and(|name| name != pool.name()) {
+    for served in shared.pools() {
+        if query.pool.as_deref().is_some_and(|name| name != served.pool.name()) {
             continue;
         }
-        let info = pool.info();
-        let wanted = info.workers.iter().filter(|worker| {
-            let key = Key { pool: place, worker: worker.view.id };
-            status.is_none_or(|status| status == worker.view.status)
+        let wanted = served.pool.info().workers.into_iter().filter_map(|worker| {
+            let key = Key::of(&served, worker.view.id);
+            let meant = status.is_none_or(|status| status == worker.view.status)
                 && phase.is_none_or(|phase| worker.view.phase == Some(phase))
-                && cursor.is_none_or(|cursor| key > cursor)
+                && cursor.is_none_or(|cursor| key > cursor);
+            meant.then(|| (key, WorkerBody::of(&served, &worker)))
         });
-        found.extend(wanted.map(|worker| WorkerBody::of(place, &info, worker)));
+        found.extend(wanted);
     }
-    Ok(ok(Page::cut(found.into_iter(), limit, |worker| worker.id.clone())))
+    found.sort_unstable_by_key(|(key, _)| *key);
+    let page = Page::cut(found.into_iter(), limit, |(key, _)| key.to_string());
+    Ok(ok(page.map(|(_, body)| body)))
 }
 
-/// One worker, by its id or its name.
+/// One worker, by its id or its name; also one that has ended, as long as it is kept.
 #[utoipa::path(get, path = "/api/workers/{id}", tag = "workers", operation_id = "workers.get",
     params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
     responses((status = 200, body = WorkerBody),
@@ -264,50 +310,7 @@ pub(crate) async fn one(
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
 ) -> Result<Answer<WorkerBody>, Problem> {
-    body(&shared, &id).map(ok)
-}
-
-/// A worker that is there.
-pub(crate) fn body(shared: &Shared, id: &str) -> Result<WorkerBody, Problem> {
-    let found = shared.pools().into_iter().find_map(|Served { place, pool }| {
-        let info = pool.info();
-        let worker = info.workers.iter().find(|worker| is(place, worker, id))?;
-        Some(WorkerBody::of(place, &info, worker))
-    });
-    found.ok_or_else(|| not_found(id))
-}
-
-/// A worker that is there, as its pool knows it.
-pub(crate) fn living(shared: &Shared, id: &str) -> Result<(Pool, WorkerId), Problem> {
-    let found = shared.pools().into_iter().find_map(|Served { place, pool }| {
-        let info = pool.info();
-        let worker = info.workers.iter().find(|worker| is(place, worker, id))?;
-        Some((pool, worker.view.id))
-    });
-    found.ok_or_else(|| not_found(id))
-}
-
-fn is(place: usize, worker: &WorkerInfo, id: &str) -> bool {
-    worker.name == id || Key { pool: place, worker: worker.view.id }.to_string() == id
-}
-
-/// A worker's pool and its name. One that is gone is remembered by its name only.
-pub(crate) fn find(shared: &Shared, id: &str) -> Result<(Pool, String), Problem> {
-    for Served { place, pool } in shared.pools() {
-        if let Some(worker) = pool.info().workers.iter().find(|worker| is(place, worker, id)) {
-            let name = worker.name.clone();
-            return Ok((pool, name));
-        }
-        if pool.worker_output(id).is_some() {
-            return Ok((pool, id.to_owned()));
-        }
-    }
-    Err(not_found(id))
-}
-
-pub(crate) fn not_found(id: &str) -> Problem {
-    let detail = format!("there is no worker `{id}`; GET /api/workers lists them");
-    Problem::new(StatusCode::NOT_FOUND, "worker_not_found", detail)
+    whereabouts::body(&shared, &id).await.map(ok)
 }
 
 #[cfg(test)]
@@ -316,7 +319,7 @@ mod tests {
 
     #[test]
     fn an_id_is_read_as_it_was_written() {
-        let key = Key { pool: 0, worker: WorkerId(12) };
+        let key = Key { pool: 1, worker: WorkerId(12) };
         assert_eq!(key.to_string(), "w_1_12");
         assert_eq!(key.to_string().parse(), Ok(key));
         for nonsense in ["", "w_", "w_1", "w_0_1", "w_a_1", "py-1"] {
@@ -327,6 +330,6 @@ mod tests {
     #[test]
     fn ids_sort_by_number() {
         let key = |pool, worker| Key { pool, worker: WorkerId(worker) };
-        assert!(key(0, 9) < key(0, 10) && key(0, 10) < key(1, 1));
+        assert!(key(1, 9) < key(1, 10) && key(1, 10) < key(2, 1));
     }
 }

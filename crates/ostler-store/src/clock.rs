@@ -59,10 +59,12 @@ impl Time {
 
     pub fn now(&self) -> Millis {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        // In this order: what passes between the two is counted next time, never twice.
+        let wall = self.clock.wall();
         let elapsed = self.clock.elapsed();
         let passed = (elapsed - latest.elapsed).max(0);
         latest.elapsed = elapsed;
-        latest.now = self.clock.wall().max(latest.now + passed);
+        latest.now = wall.max(latest.now + passed);
         latest.now
     }
 }
@@ -136,6 +138,33 @@ pub(crate) mod tests {
         assert_eq!(time.now(), 1_000_750, "and time goes on meanwhile");
         clock.set(2_000_000);
         assert_eq!(time.now(), 2_000_000);
+    }
+
+    /// Time passes after every look at it: somebody else had the processor.
+    struct Interrupted(HandClock);
+
+    impl Clock for Interrupted {
+        fn wall(&self) -> Millis {
+            let wall = self.0.wall();
+            self.0.pass(Duration::from_millis(3));
+            wall
+        }
+
+        fn elapsed(&self) -> Millis {
+            let elapsed = self.0.elapsed();
+            self.0.pass(Duration::from_millis(3));
+            elapsed
+        }
+    }
+
+    #[test]
+    fn time_does_not_run_ahead_of_the_clock_it_follows() {
+        let clock = HandClock::at(1_000_000);
+        let time = Time::new(Interrupted(clock.clone()));
+        for _ in 0..1_000 {
+            let now = time.now();
+            assert!(now <= clock.wall(), "{now} is after {}", clock.wall());
+        }
     }
 
     #[test]

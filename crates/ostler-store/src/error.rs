@@ -55,10 +55,11 @@ pub enum OpenError {
     )]
     File { path: PathBuf, source: io::Error },
     #[error(
-        "another server uses the store {}; stop it, or set `path` in [store] to another file",
+        "another server{} uses the store {}; stop it, or set `path` in [store] to another file",
+        pid.map_or_else(String::new, |pid| format!(" (process {pid})")),
         path.display()
     )]
-    Locked { path: PathBuf },
+    Locked { path: PathBuf, pid: Option<u32> },
     #[error(
         "the store {} may only be read; give this user the right to write it and its directory",
         path.display()
@@ -89,4 +90,26 @@ pub enum OpenError {
     Damaged { path: PathBuf, reason: String },
     #[error("cannot open the store {}: {reason}", path.display())]
     Refused { path: PathBuf, reason: String },
+    #[error("the store {place} was written by an older ostler; start a server on it once")]
+    TooOld { place: String },
+    /// `database`: its URL without the password.
+    #[error("`url` in [store] is no address of a PostgreSQL database: {reason}")]
+    Url { reason: String },
+    #[error(
+        "cannot use the database {database}: {reason}; see that the server runs and lets this user \
+         in, or change `url` in [store]"
+    )]
+    Unreachable { database: String, reason: String },
+    #[error(
+        "another server uses the database {database}; stop it, or give this one a database of its \
+         own (`url` in [store])"
+    )]
+    Taken { database: String },
+    #[error(
+        "the tables in {database} were made by a newer ostler (schema {found}, this one knows \
+         {known}); use that one, or another database (`url` in [store])"
+    )]
+    NewerTables { database: String, found: i64, known: i64 },
+    #[error("{database} is PostgreSQL {version}; it must be 15 or newer")]
+    OldServer { database: String, version: String },
 }

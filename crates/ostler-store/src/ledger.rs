@@ -17,15 +17,27 @@
 
 pub mod audit;
 pub(crate) mod backend;
+mod clerk;
+mod cron;
+mod decide;
+mod draft;
 mod error;
 mod handle;
 mod id;
 pub mod job;
 pub mod key;
+mod memory;
 mod notice;
+mod overlay;
 pub mod row;
 pub mod schedule;
 mod settings;
+mod shown;
+mod spec;
+pub(crate) mod sql;
+#[cfg(test)]
+mod suite;
+mod verify;
 pub mod worker;
 
 pub use error::LedgerError;

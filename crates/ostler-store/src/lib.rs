@@ -1,7 +1,7 @@
-//! What outlives a server: sessions, in memory for whoever reads and in one SQLite file for
-//! whoever comes after.
+//! What outlives a server: sessions, and the [`ledger`] of jobs and workers. Both are in one place, a
+//! file of SQLite or a database of PostgreSQL, or in memory.
 //!
-//! Memory holds every session that lives, so reading one never touches the disk. All changes go
+//! Of sessions, memory holds every one that lives, so reading one never touches the disk. All changes go
 //! through one owner, the writer: it lets each operation decide on a draft, commits the drafts of
 //! many at once, and only then shows them in memory and answers. So what the disk refused was never
 //! seen by anybody, and what was acknowledged is there after the server was killed. Only when a
@@ -14,6 +14,7 @@
 //!
 //! The store knows sessions by id and by number and knows nothing of pools, workers or HTTP.
 
+mod checksum;
 mod clock;
 mod content;
 mod decide;
@@ -30,7 +31,8 @@ mod notice;
 mod session;
 mod sessions;
 mod settings;
-mod sqlite;
+mod sql;
+mod store;
 mod writer;
 
 pub use content::{Content, Saved};
@@ -39,6 +41,7 @@ pub use notice::SessionNotice;
 pub use session::{Entered, NewSession, Patch, Program, ProgramInfo, Session, SessionStats};
 pub use sessions::Sessions;
 pub use settings::SessionSettings;
+pub use store::{BackupError, Store, StoreReport, backup, check};
 
 #[cfg(test)]
 mod tests;

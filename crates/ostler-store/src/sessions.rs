@@ -17,7 +17,7 @@ use crate::live::Live;
 use crate::notice::{SessionNotice, Watchers};
 use crate::session::{Entered, NewSession, Patch, Program, ProgramInfo, Session, SessionStats};
 use crate::settings::SessionSettings;
-use crate::sqlite::Sqlite;
+use crate::sql::SqlDisk;
 use crate::writer::{Ask, Message, Shared, Sweep, WAITING_MAX, Writer};
 
 /// Sessions listed at once, whatever was asked for.
@@ -43,9 +43,17 @@ impl Sessions {
         settings: SessionSettings,
         clock: impl Clock,
     ) -> Result<Sessions, OpenError> {
+        Sessions::on(SqlDisk::in_file(path).await?, settings, clock).await
+    }
+
+    /// What is on this disk.
+    pub(crate) async fn on(
+        mut disk: SqlDisk,
+        settings: SessionSettings,
+        clock: impl Clock,
+    ) -> Result<Sessions, OpenError> {
         let rules = Rules { settings, boot: Uuid::now_v7() };
         let time = Time::new(clock);
-        let mut disk = Sqlite::open(path, rules.boot).await?;
         let (live, next_number) = disk.load(time.now()).await?;
         Ok(Sessions::start(rules, time, live, next_number, disk))
     }

@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_runtime::store::{OpenError, SessionSettings, Sessions};
+use ostler_jobs::{JobSettings, Jobs};
+use ostler_runtime::store::ledger::{Ledger, LedgerSettings, Place};
+use ostler_runtime::store::{OpenError, SessionSettings, Sessions, Store};
 use ostler_runtime::{Directory, EVENTS_KEPT, EventLog, Pool, StartError, tell_of_sessions};
 use ostler_server::{BindError, Server, ServerSettings};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,6 +35,7 @@ pub(crate) enum DaemonError {
 pub(crate) struct Daemon {
     pools: Vec<Pool>,
     sessions: Sessions,
+    ledger: Ledger,
     reloader: Reloader,
     server: Server,
     start_timeout: Duration,
@@ -46,11 +49,16 @@ impl Daemon {
         if tokio::net::UnixStream::connect(path).await.is_ok() {
             return Err(BindError::InUse { path: path.clone() }.into());
         }
-        let sessions = Sessions::open(&config.store.path, settings(&config.sessions)).await?;
+        let store = Store::open(&place(&config.store)).await?;
+        let sessions = store.sessions(settings(&config.sessions)).await?;
+        let ledger = store.ledger(ledger_settings(config)).await?;
+        // Both hold it as long as they live.
+        drop(store);
         // The workers of one server may call each other's pools, and there is one log for all.
         let surroundings = Surroundings {
             directory: Directory::new().with_sessions(sessions.clone()),
             events: Arc::new(EventLog::new(EVENTS_KEPT)),
+            ledger: ledger.clone(),
         };
         tell_of_sessions(&sessions, &surroundings.events);
         let mut pools = Vec::new();
@@ -61,9 +69,16 @@ impl Daemon {
             listen: config.server.listen,
             socket: config.server.socket.clone(),
             max_body: config.server.max_body,
+            default_pool: Some(config.default_pool().name.to_string()),
             version: env!("CARGO_PKG_VERSION"),
         };
-        let server = Server::bind(settings, pools.clone()).await?;
+        let jobs = Jobs::start(
+            ledger.clone(),
+            surroundings.directory.clone(),
+            Arc::clone(&surroundings.events),
+            job_settings(config),
+        );
+        let server = Server::bind(settings, pools.clone(), jobs).await?;
         let reloader = Reloader::new(source, surroundings, server.pools(), config.clone());
         let reload = reloader.clone();
         server.on_reload(move |pools| {
@@ -73,7 +88,7 @@ impl Daemon {
         tracing::info!("listening on http://{}", server.local_addr());
         let start_timeout = config.pools.iter().map(|pool| pool.start.timeout).max();
         let start_timeout = start_timeout.unwrap_or_default();
-        Ok(Daemon { pools, sessions, reloader, server, start_timeout })
+        Ok(Daemon { pools, sessions, ledger, reloader, server, start_timeout })
     }
 
     /// Waits until every worker of every pool is ready.
@@ -118,6 +133,7 @@ impl Daemon {
         }
         self.server.run().await;
         drop(beside);
+        self.ledger.close().await;
         self.sessions.close().await;
         listening.abort();
         tracing::info!("stopped");
@@ -138,6 +154,36 @@ fn announce_readiness(pools: &[Pool]) -> JoinSet<()> {
         });
     }
     announcements
+}
+
+fn place(store: &config::Store) -> Place {
+    match &store.place {
+        config::Place::Sqlite(path) => Place::Sqlite(path.clone()),
+        config::Place::Postgres(url) => Place::Postgres(url.reveal().to_owned()),
+    }
+}
+
+fn ledger_settings(config: &Config) -> LedgerSettings {
+    let (jobs, keys) = (&config.jobs, &config.idempotency);
+    LedgerSettings {
+        jobs_max: jobs.max.into(),
+        payload_max: jobs.payload_max,
+        result_max: jobs.result_max,
+        events_max: jobs.events_max.into(),
+        retention: jobs.retention,
+        worker_retention: config.store.worker_retention,
+        schedules_max: jobs.schedules_max.into(),
+        key_ttl: keys.ttl,
+        keys_max: keys.max.into(),
+    }
+}
+
+fn job_settings(config: &Config) -> JobSettings {
+    JobSettings {
+        timeout: config.jobs.timeout,
+        default_pool: Some(config.default_pool().name.to_string()),
+        result_max: config.jobs.result_max,
+    }
 }
 
 fn settings(sessions: &config::Sessions) -> SessionSettings {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_core::Action;
+use ostler_runtime::store::ledger::Ledger;
 use ostler_runtime::{Directory, EventLog, Followed, Pool, PoolSpec};
 use ostler_server::{Changed, PoolChange, Pools, ReloadProblem, ReloadReport};
 use tokio::sync::Mutex;
@@ -22,6 +23,7 @@ pub(crate) type Source = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 pub(crate) struct Surroundings {
     pub directory: Directory,
     pub events: Arc<EventLog>,
+    pub ledger: Ledger,
 }
 
 impl Surroundings {
@@ -29,6 +31,7 @@ impl Surroundings {
         PoolSpec {
             directory: self.directory.clone(),
             events: Arc::clone(&self.events),
+            ledger: Some(self.ledger.clone()),
             ..spec(pool, server)
         }
     }

@@ -24,7 +24,8 @@ use super::row::{
 pub(crate) struct Failed {
     /// For want of room.
     pub full: bool,
-    /// It lies with these rows: without them the rest may be taken.
+    /// It lies with these rows: without them the rest may be taken. Of a read: the row is there and
+    /// damaged (`its checksum does not fit`).
     pub of_rows: bool,
     /// A commit that may have happened all the same.
     pub doubtful: bool,
@@ -65,6 +66,8 @@ pub(crate) trait Reader: Send + Sync + Debug {
 /// Every list is in the order that its comment names.
 pub(crate) trait Reads {
     fn job<'a>(&'a mut self, id: &'a JobId) -> Reply<'a, Option<(JobFacts, JobState)>>;
+    /// Those of them that there are, in any order.
+    fn jobs_of<'a>(&'a mut self, ids: &'a [JobId]) -> Reply<'a, Vec<(JobFacts, JobState)>>;
     fn result<'a>(&'a mut self, id: &'a JobId) -> Reply<'a, Option<JobResult>>;
     fn task<'a>(&'a mut self, id: &'a JobId) -> Reply<'a, Option<Task>>;
 
@@ -78,6 +81,8 @@ pub(crate) trait Reads {
         gangs: bool,
         limit: usize,
     ) -> Reply<'a, Vec<Task>>;
+    /// Pools of unclaimed tasks whose `run_at` lies after `since` and not after `now`, by name.
+    fn ready_pools(&mut self, since: Millis, now: Millis) -> Reply<'_, Vec<String>>;
     /// Claimed tasks with this concurrency key.
     fn running_with<'a>(&'a mut self, concurrency_key: &'a str) -> Reply<'a, u32>;
     /// SUBMITTED jobs whose task's `run_at` has come.
@@ -121,7 +126,8 @@ pub(crate) trait Reads {
         after: u64,
         limit: usize,
     ) -> Reply<'a, Vec<EventRow>>;
-    /// Jobs that ended before this time, oldest first.
+    /// Jobs that ended before this time and whose parent has ended too (a retried parent looks for
+    /// its children), oldest first.
     fn prunable(&mut self, before: Millis, limit: usize) -> Reply<'_, Vec<JobId>>;
 
     fn queue<'a>(&'a mut self, name: &'a str) -> Reply<'a, Option<QueueRow>>;

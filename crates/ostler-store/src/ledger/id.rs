@@ -21,6 +21,12 @@ macro_rules! id {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// Before every one of them.
+            #[allow(dead_code)]
+            pub(crate) fn lowest() -> Self {
+                $name("".into())
+            }
         }
 
         impl FromStr for $name {

@@ -46,6 +46,9 @@ pub struct JobState {
     pub cancel_at: Option<Millis>,
     pub cancel_reason: Option<String>,
     pub cancel_by: Option<String>,
+    /// What its asker gave as the reason, and the request that asked.
+    pub cancel_note: Option<String>,
+    pub cancel_request: Option<String>,
     pub progress: Option<String>,
     pub error: Option<String>,
     pub reason: Option<String>,

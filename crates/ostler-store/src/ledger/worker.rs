@@ -13,6 +13,7 @@ pub struct WorkerChange {
     /// `py-3`.
     pub name: String,
     pub pool: String,
+    /// Of the first change only, and so is `dedicated`: afterwards it is known.
     pub workspace: String,
     pub dedicated: bool,
     /// Counts the worker's changes from 1, without a gap. The same change may come again.

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use sqlx::SqlSafeStr;
 use tempfile::TempDir;
 
 use super::*;
 use crate::disk::{Refused, Row};
-use crate::sqlite::Sqlite;
+use crate::sql::SqlDisk;
 use crate::{Content, SessionError};
 
 /// What happens to the next commits; all is well when there is nothing.
@@ -31,7 +32,7 @@ impl Script {
 /// SQLite with faults.
 #[derive(Debug)]
 struct Faulty {
-    disk: Sqlite,
+    disk: SqlDisk,
     script: Script,
 }
 
@@ -68,7 +69,7 @@ impl World {
     async fn new() -> Self {
         let (directory, clock, script) =
             (TempDir::new().unwrap(), HandClock::at(START), Script::default());
-        let disk = Sqlite::open(&directory.path().join("db"), Uuid::now_v7()).await.unwrap();
+        let disk = SqlDisk::in_file(&directory.path().join("db")).await.unwrap();
         let faulty = Faulty { disk, script: script.clone() };
         let sessions = on(faulty, SessionSettings::default(), &clock);
         World { directory, clock, script, sessions }
@@ -193,8 +194,8 @@ async fn an_expired_session_that_the_disk_keeps_is_gone_all_the_same() {
 async fn a_full_disk_refuses_what_does_not_fit_and_nothing_else() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("db");
-    let mut disk = Sqlite::open(&path, Uuid::now_v7()).await.unwrap();
-    sqlx::query("PRAGMA max_page_count = 40").execute(disk.connection()).await.unwrap();
+    let mut disk = SqlDisk::in_file(&path).await.unwrap();
+    disk.link().script("PRAGMA max_page_count = 130".into_sql_str()).await.unwrap();
     let clock = HandClock::at(START);
     let sessions = on(disk, SessionSettings::default(), &clock);
     sessions.create(named("x")).await.unwrap();
@@ -225,14 +226,10 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_else() {
 #[tokio::test]
 async fn a_write_that_sqlite_rejects_is_unavailable_not_full() {
     let directory = TempDir::new().unwrap();
-    let mut disk = Sqlite::open(&directory.path().join("db"), Uuid::now_v7()).await.unwrap();
-    sqlx::raw_sql(
-        "CREATE TEMP TRIGGER no BEFORE INSERT ON session WHEN new.id = 'bad' \
-         BEGIN SELECT raise(ABORT, 'not this one'); END",
-    )
-    .execute(disk.connection())
-    .await
-    .unwrap();
+    let mut disk = SqlDisk::in_file(&directory.path().join("db")).await.unwrap();
+    const PICKY: &str = "CREATE TEMP TRIGGER no BEFORE INSERT ON session WHEN new.id = 'bad' \
+         BEGIN SELECT raise(ABORT, 'not this one'); END";
+    disk.link().script(PICKY.into_sql_str()).await.unwrap();
     let sessions = on(disk, SessionSettings::default(), &HandClock::at(START));
     let create = |id: &'static str| {
         let sessions = sessions.clone();
@@ -249,19 +246,22 @@ async fn a_write_that_sqlite_rejects_is_unavailable_not_full() {
 async fn a_broken_connection_is_replaced_if_the_file_is_still_ours() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("db");
-    let mut disk = Sqlite::open(&path, Uuid::now_v7()).await.unwrap();
-    disk.break_connection().await;
+    let mut disk = SqlDisk::in_file(&path).await.unwrap();
+    disk.break_link().await;
     let clock = HandClock::at(START);
     let sessions = on(disk, SessionSettings::default(), &clock);
     sessions.create(named("x")).await.unwrap();
     sessions.close().await;
 
-    let mut disk = Sqlite::open(&path, Uuid::now_v7()).await.unwrap();
-    disk.break_connection().await;
+    let mut disk = SqlDisk::in_file(&path).await.unwrap();
+    disk.break_link().await;
+    // Somebody removes the lock, and so another server may come.
+    std::fs::remove_file(path.with_file_name("db.lock")).unwrap();
     let other = Sessions::open_by(&path, SessionSettings::default(), clock.clone()).await.unwrap();
     let sessions = on(disk, SessionSettings::default(), &clock);
     let refused = sessions.create(named("y")).await.unwrap_err();
     assert!(matches!(refused, SessionError::StoreUnavailable { .. }), "{refused}");
+    other.create(named("y")).await.expect("the other is not disturbed");
     other.close().await;
     let refused = sessions.create(named("y")).await.unwrap_err();
     assert!(refused.to_string().contains("another server"), "{refused}");

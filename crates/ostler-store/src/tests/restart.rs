@@ -4,6 +4,9 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+
 use super::*;
 use crate::Content;
 
@@ -189,12 +192,13 @@ async fn a_session_whose_bits_flipped_on_the_disk_is_left_out_as_a_whole() {
         ("UPDATE session_state SET data = x'00' WHERE session = ?", number("state")),
     ];
     first.close().await;
-    let mut disk = crate::sqlite::Sqlite::open(&path, Uuid::now_v7()).await.unwrap();
+    let file = SqliteConnectOptions::new().filename(&path);
+    let mut connection = file.connect().await.unwrap();
     for (sql, number) in damage {
-        let done = sqlx::query(sql).bind(number).execute(disk.connection()).await.unwrap();
+        let done = sqlx::query(sql).bind(number).execute(&mut connection).await.unwrap();
         assert_eq!(done.rows_affected(), 1, "{sql}");
     }
-    disk.close().await;
+    connection.close().await.unwrap();
 
     let second = run(&path, &clock).await;
     let ids: Vec<_> = second.list(None, 10).iter().map(|s| s.id.to_string()).collect();

@@ -1,7 +1,12 @@
 //! The arguments as they are typed. What they mean is decided by each command.
 
+mod call;
 mod control;
+mod jobs;
+mod schedules;
 mod sessions;
+mod trail;
+mod workers;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -14,10 +19,27 @@ use super::bench::QUEUED_MAX;
 use super::init;
 use crate::config::{PoolName, SIZE_MAX, parse_listen, units};
 
+pub(super) use call::{CallArgs, CalledArgs};
 pub(super) use control::{DrainArgs, PauseArgs, RecycleArgs, ReloadArgs, ResumeArgs, ScaleArgs};
+pub(super) use jobs::{
+    JobArgs, JobsAction, JobsArgs, JobsFollowArgs, JobsListArgs, JobsOrderArgs, JobsQueueArgs,
+    JobsQueuesArgs, JobsShowArgs, JobsSubmitArgs,
+};
+pub(super) use schedules::{
+    SchedulesAction, SchedulesAddArgs, SchedulesArgs, SchedulesDeleteArgs, SchedulesListArgs,
+    SchedulesOrderArgs, SchedulesShowArgs,
+};
 pub(super) use sessions::{
     SessionsAction, SessionsArgs, SessionsCreateArgs, SessionsDeleteArgs, SessionsListArgs,
     SessionsShowArgs, SessionsStatsArgs, SessionsSweepArgs,
+};
+pub(super) use trail::{
+    AuditAction, AuditArgs, AuditOfArgs, AuditVerifyArgs, StoreAction, StoreArgs, StoreBackupArgs,
+    StoreCheckArgs,
+};
+pub(super) use workers::{
+    WorkersAction, WorkersArgs, WorkersCallArgs, WorkersCreateArgs, WorkersListArgs,
+    WorkersOrderArgs, WorkersPauseArgs,
 };
 
 /// Keeps pools of warm worker processes and lends them to programs.
@@ -40,15 +62,12 @@ pub(super) struct Args {
     pub command: Command,
 }
 
-/// What `Ostler-Affinity` may say.
-const AFFINITIES: [&str; 3] = ["hint", "strict_queue", "strict_fail_fast"];
-
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Init(InitArgs),
     Check(CheckArgs),
     Serve(ServeArgs),
-    Call(CallArgs),
+    Call(Box<CallArgs>),
     Status(StatusArgs),
     Workers(WorkersArgs),
     Logs(LogsArgs),
@@ -62,6 +81,10 @@ pub(super) enum Command {
     Recycle(RecycleArgs),
     Reload(ReloadArgs),
     Sessions(SessionsArgs),
+    Jobs(JobsArgs),
+    Schedules(SchedulesArgs),
+    Audit(AuditArgs),
+    Store(StoreArgs),
     Bench(BenchArgs),
     #[command(hide = true)]
     BenchServer(BenchServerArgs),
@@ -154,99 +177,12 @@ pub(super) struct ServeArgs {
     pub watch: bool,
 }
 
-/// Call a function of a pool and print its result.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-The payload: an object is keyword arguments, an array positional ones, any other value the one
-argument; none at all is no argument.
-
-Examples:
-  ostler call hello greet '{\"name\": \"ann\"}'
-  ostler call hello greet '\"ann\"'
-  ostler call hello count '[3]' --stream
-  ostler call model predict @features.json --timeout 5s
-  ostler call agent turn '\"hello\"' --session ann --stream
-  producer | ostler call model predict -")]
-pub(super) struct CallArgs {
-    /// The pool
-    pub pool: String,
-
-    /// The function
-    pub function: String,
-
-    /// JSON, or `-` for standard input, or `@FILE`
-    #[arg(value_name = "JSON|-|@FILE", allow_negative_numbers = true)]
-    pub payload: Vec<OsString>,
-
-    /// Print each chunk on a line of its own as it arrives
-    #[arg(long)]
-    pub stream: bool,
-
-    /// Time until the deadline of the request: 5, 5s, 200ms, 1m
-    #[arg(long, value_name = "TIME", value_parser = timeout)]
-    pub timeout: Option<Duration>,
-
-    /// Print a result that is a text without its quotes, and add no newline
-    #[arg(long, conflicts_with = "stream")]
-    pub raw: bool,
-
-    /// Name the request, to find it again in logs and answers
-    #[arg(long, value_name = "ID", value_parser = header_text)]
-    pub request_id: Option<String>,
-
-    /// The call may run twice without harm, so a crash may be retried
-    #[arg(long)]
-    pub idempotent: bool,
-
-    /// The session that the call belongs to; made if it is not there
-    #[arg(long, value_name = "ID", value_parser = session_id)]
-    pub session: Option<String>,
-
-    /// How the call keeps to the worker of its session [default: the pool's `affinity`]
-    #[arg(long, value_name = "MODE", requires = "session", value_parser = AFFINITIES)]
-    pub affinity: Option<String>,
-
-    /// The workspace that the call belongs to
-    #[arg(long, value_name = "NAME", value_parser = header_text)]
-    pub workspace: Option<String>,
-
-    /// Place in the queue: -100 (last) to 100 (first)
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i8).range(-100..=100))]
-    pub priority: Option<i8>,
-
-    #[command(flatten)]
-    pub server: ServerArg,
-}
-
 /// Show the pools and workers of a running server.
 ///
 /// Ends with 4 when a pool is not well, and with 3 when no server answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct StatusArgs {
     /// Print the server's own answer
-    #[arg(long)]
-    pub json: bool,
-
-    #[command(flatten)]
-    pub server: ServerArg,
-}
-
-/// Show every worker: its process, its load, what it works on.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  ostler workers
-  ostler workers hello --watch
-  ostler workers --json | jq -r '.items[] | select(.health == \"unhealthy\") | .name'")]
-pub(super) struct WorkersArgs {
-    /// Only the workers of this pool
-    pub pool: Option<String>,
-
-    /// Draw the table again every second, until Ctrl-C
-    #[arg(short, long)]
-    pub watch: bool,
-
-    /// Print the server's own answer, with --watch a line for each look
     #[arg(long)]
     pub json: bool,
 
@@ -293,8 +229,8 @@ Examples:
   ostler events --kind worker.crashed,pool
   ostler events -f --all --json | jq .kind
 
-A kind is a name such as worker.ready, or all of `worker`, `pool`, `request` or `session`. Times are
-UTC.")]
+A kind is a name such as worker.ready, or all of `worker`, `pool`, `request`, `session` or `job`. Times
+are UTC.")]
 pub(super) struct EventsArgs {
     /// Go on with what comes, until Ctrl-C or the end of the server
     #[arg(short, long)]
@@ -586,6 +522,18 @@ pub(super) struct ServerArg {
     pub url: Option<String>,
 }
 
+/// What goes with an order that is kept in the ledger.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct OrderArg {
+    /// Why; kept with the change
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+
+    /// An idempotency key: the same order again does nothing and is answered as it was
+    #[arg(long, value_name = "KEY", value_parser = key_text)]
+    pub key: Option<String>,
+}
+
 fn listen(text: &str) -> Result<SocketAddr, String> {
     parse_listen(text).map_err(|(message, help)| format!("{message}; {help}"))
 }
@@ -614,6 +562,14 @@ fn header_text(text: &str) -> Result<String, String> {
     }
 }
 
+fn key_text(text: &str) -> Result<String, String> {
+    let printable = |c: char| c.is_ascii_graphic() || c == ' ';
+    match (1..=255).contains(&text.len()) && text.chars().all(printable) {
+        true => Ok(text.to_owned()),
+        false => Err("1 to 255 printable characters".to_owned()),
+    }
+}
+
 /// It is a part of paths too.
 fn session_id(text: &str) -> Result<String, String> {
     match header_text(text) {
@@ -636,7 +592,7 @@ mod tests {
     fn a_call_may_ask_for_every_affinity_that_a_pool_can_have() {
         use crate::config::{Affinity, Choice as _};
         let words: Vec<&str> = Affinity::WORDS.iter().map(|(word, _)| *word).collect();
-        assert_eq!(words, AFFINITIES);
+        assert_eq!(words, call::AFFINITIES);
     }
 
     #[test]

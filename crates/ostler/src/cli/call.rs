@@ -10,7 +10,7 @@ use hyper::{Method, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::args::CallArgs;
+use super::args::{CallArgs, CalledArgs, WorkersCallArgs};
 use super::client::{ANSWER_MAX, Client, collect};
 use super::endpoint::Endpoint;
 use super::exit::{Exit, Failure};
@@ -21,11 +21,21 @@ use crate::config::units::show_duration;
 const LATENESS: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(args: &CallArgs) -> Result<Exit, Failure> {
+    call(&format!("/api/pools/{}", path_segment(&args.pool)), &args.called).await
+}
+
+/// The same to one worker, whatever its pool has.
+pub(super) async fn to_worker(args: &WorkersCallArgs) -> Result<Exit, Failure> {
+    call(&format!("/api/workers/{}", path_segment(&args.worker)), &args.called).await
+}
+
+async fn call(to: &str, args: &CalledArgs) -> Result<Exit, Failure> {
+    let path = format!("{to}/call/{}", path_segment(&args.function));
     let payload = payload::read(&args.payload)?;
     let endpoint = Endpoint::find(&args.server)?;
     let call = async {
         let mut client = Client::connect(endpoint).await?;
-        let response = send(&mut client, args, payload).await?;
+        let response = send(&mut client, &path, args, payload).await?;
         answer(args, response).await
     };
     let Some(deadline) = args.timeout else {
@@ -46,16 +56,15 @@ pub(super) async fn run(args: &CallArgs) -> Result<Exit, Failure> {
 
 async fn send(
     client: &mut Client,
-    args: &CallArgs,
+    path: &str,
+    args: &CalledArgs,
     payload: Bytes,
 ) -> Result<Response<Incoming>, Failure> {
-    let path =
-        format!("/api/pools/{}/call/{}", path_segment(&args.pool), path_segment(&args.function));
     let accept = match args.stream {
         true => "application/x-ndjson",
         false => "application/json, */*",
     };
-    let mut request = client.request(Method::POST, &path).header(ACCEPT, accept);
+    let mut request = client.request(Method::POST, path).header(ACCEPT, accept);
     if !payload.is_empty() {
         request = request.header(CONTENT_TYPE, "application/json");
     }
@@ -82,10 +91,9 @@ async fn send(
     client.send(request, payload).await
 }
 
-async fn answer(args: &CallArgs, response: Response<Incoming>) -> Result<Exit, Failure> {
+async fn answer(args: &CalledArgs, response: Response<Incoming>) -> Result<Exit, Failure> {
     let status = response.status();
-    let kind = header(&response, CONTENT_TYPE.as_str());
-    let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let kind = kind_of(&response);
     tell_of_a_new_beginning(args, &response);
     let body = response.into_body();
     if !status.is_success() {
@@ -94,12 +102,12 @@ async fn answer(args: &CallArgs, response: Response<Incoming>) -> Result<Exit, F
     if kind == "application/x-ndjson" {
         return stream(body).await;
     }
-    result(&collect(body).await?, &kind, args.raw)?;
+    print_result(&collect(body).await?, &kind, args.raw)?;
     Ok(Exit::Ok)
 }
 
 /// A JSON result gets a line of its own; other bytes are the caller's own and stay as they are.
-fn result(bytes: &[u8], kind: &str, raw: bool) -> Result<(), Failure> {
+pub(super) fn print_result(bytes: &[u8], kind: &str, raw: bool) -> Result<(), Failure> {
     if raw {
         let text = serde_json::from_slice::<String>(bytes);
         return output::pass_on(text.as_deref().map_or(bytes, str::as_bytes));
@@ -185,13 +193,19 @@ fn broken_off(chunks: u64, why: &str) -> Failure {
     ))
 }
 
+/// The content type of an answer, without its parameters.
+pub(super) fn kind_of<B>(response: &Response<B>) -> String {
+    let kind = header(response, CONTENT_TYPE.as_str());
+    kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
 fn header<'a, B>(response: &'a Response<B>, name: &str) -> &'a str {
     response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
 /// What the worker kept of the session in its memory is gone: a person wants to know, and the
 /// result looks the same.
-fn tell_of_a_new_beginning<B>(args: &CallArgs, response: &Response<B>) {
+fn tell_of_a_new_beginning<B>(args: &CalledArgs, response: &Response<B>) {
     if header(response, "Ostler-Session-Continuity") == "restarted" {
         let session = args.session.as_deref().unwrap_or_default();
         eprintln!("ostler: the worker of session {session} was replaced; it began anew");

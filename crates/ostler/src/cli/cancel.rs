@@ -9,7 +9,7 @@ use super::client::Client;
 use super::endpoint::Endpoint;
 use super::exit::{Exit, Failure};
 use super::requests::{self, Request};
-use super::{list, output};
+use super::{list, output, problem};
 use crate::text::one_line;
 
 pub(super) async fn run(args: &CancelArgs) -> Result<Exit, Failure> {
@@ -17,7 +17,7 @@ pub(super) async fn run(args: &CancelArgs) -> Result<Exit, Failure> {
     let path = format!("/api/requests/{}/cancel", path_segment(&args.id));
     let (status, body) = client.ask(Method::POST, &path, Bytes::new()).await?;
     if !status.is_success() {
-        return Err(requests::unknown_is_failed(status, &body));
+        return Err(problem::unknown_is_failed(status, &body, requests::SEE));
     }
     if args.json {
         output::pass_on_line(&body)?;

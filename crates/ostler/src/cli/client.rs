@@ -25,7 +25,7 @@ use crate::config::BODY_CEILING;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The control plane answers in milliseconds, also under load; this long a silence is no answer.
-const CONTROL_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONTROL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// No setting lets a server send more than this in one answer; a little room is for its frame.
 pub(super) const ANSWER_MAX: usize = BODY_CEILING as usize + 64 * 1024;
@@ -110,7 +110,17 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Failure> {
-        let mut request = self.request(method, path);
+        let request = self.request(method, path);
+        self.ask_by(request, body, CONTROL_TIMEOUT).await
+    }
+
+    /// The same with a request of one's own, and as much time as it may take.
+    pub async fn ask_by(
+        &mut self,
+        mut request: request::Builder,
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<(StatusCode, Bytes), Failure> {
         if !body.is_empty() {
             request = request.header(hyper::header::CONTENT_TYPE, "application/json");
         }
@@ -118,7 +128,7 @@ impl Client {
             let response = self.send(request, body).await?;
             Ok((response.status(), collect(response.into_body()).await?))
         };
-        match timeout(CONTROL_TIMEOUT, answer).await {
+        match timeout(patience, answer).await {
             Ok(answer) => answer,
             Err(_) => Err(Failure::new(
                 Exit::Timeout,

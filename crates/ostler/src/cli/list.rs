@@ -1,7 +1,7 @@
 //! Questions of the control plane whose answer is a list, read page by page to its end.
 
 use bytes::Bytes;
-use hyper::Method;
+use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -55,10 +55,18 @@ pub(super) struct Page {
 
 /// One answer, as it came.
 pub(super) async fn get(client: &mut Client, path: &str) -> Result<Bytes, Failure> {
+    answered(client, path, problem::failure).await
+}
+
+async fn answered(
+    client: &mut Client,
+    path: &str,
+    failure: impl Fn(StatusCode, &[u8]) -> Failure,
+) -> Result<Bytes, Failure> {
     let (status, body) = client.ask(Method::GET, path, Bytes::new()).await?;
     match status.is_success() {
         true => Ok(body),
-        false => Err(problem::failure(status, &body)),
+        false => Err(failure(status, &body)),
     }
 }
 
@@ -68,12 +76,31 @@ pub(super) async fn read(
     query: &Query,
     wanted: usize,
 ) -> Result<Page, Failure> {
+    pages(client, query, wanted, problem::failure).await
+}
+
+/// The same of one thing among those that `see` shows. One that is not there is a failure.
+pub(super) async fn read_one_of(
+    client: &mut Client,
+    query: &Query,
+    wanted: usize,
+    see: &str,
+) -> Result<Page, Failure> {
+    pages(client, query, wanted, |status, body| problem::unknown_is_failed(status, body, see)).await
+}
+
+async fn pages(
+    client: &mut Client,
+    query: &Query,
+    wanted: usize,
+    failure: impl Fn(StatusCode, &[u8]) -> Failure,
+) -> Result<Page, Failure> {
     let mut items = Vec::new();
     let mut next_cursor = None;
     loop {
         let limit = (wanted - items.len()).min(PAGE_MAX).to_string();
         let query = query.clone().with("limit", &limit).with_if("cursor", next_cursor.as_deref());
-        let body = get(client, query.as_str()).await?;
+        let body = answered(client, query.as_str(), &failure).await?;
         let page: Page = understood(serde_json::from_slice(&body))?;
         // A page without items leads nowhere, whatever its cursor says.
         let more = !page.items.is_empty() && page.next_cursor.is_some();

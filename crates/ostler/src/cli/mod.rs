@@ -4,10 +4,12 @@
 //! running server over HTTP only; what they print for people is made safe for a terminal first.
 
 mod args;
+mod audit;
 mod bench;
 mod call;
 mod cancel;
 mod cells;
+mod change;
 mod check;
 mod client;
 mod completions;
@@ -18,6 +20,7 @@ mod endpoint;
 mod events;
 mod exit;
 mod init;
+mod jobs;
 mod list;
 mod logs;
 mod order;
@@ -29,12 +32,14 @@ mod recycle;
 mod reload;
 mod requests;
 mod scale;
+mod schedules;
 mod serve;
 mod sessions;
 mod sse;
 mod stats;
 mod status;
 mod stop;
+mod store;
 mod table;
 mod workers;
 
@@ -72,6 +77,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Recycle(args) => block_on(recycle::run(&args)),
         Command::Reload(args) => block_on(reload::run(&args)),
         Command::Sessions(args) => block_on(sessions::run(&args)),
+        Command::Jobs(args) => block_on(jobs::run(&args)),
+        Command::Schedules(args) => block_on(schedules::run(&args)),
+        Command::Audit(args) => block_on(audit::run(&args)),
+        Command::Store(args) => block_on(store::run(&args)),
         Command::Bench(args) => block_on(bench::run(&args)),
         Command::BenchServer(args) => bench::serve(args),
         Command::Conform(args) => block_on(conform::run(&args)),

@@ -22,6 +22,28 @@ pub(super) fn failure(status: StatusCode, body: &[u8]) -> Failure {
     }
 }
 
+/// The same, but what is not there is a failure, not a refusal; `see` lists what is.
+pub(super) fn unknown_is_failed(status: StatusCode, body: &[u8], see: &str) -> Failure {
+    let failure = failure(status, body);
+    match status {
+        StatusCode::NOT_FOUND => {
+            Failure::failed(format!("{}\n  see those that are: {see}", failure.message()))
+        }
+        _ => failure,
+    }
+}
+
+/// A failure of something that has a code, a message and perhaps more: `error` is what a worker or
+/// the server said of it.
+pub(super) fn told(exit: Exit, title: &str, code: &str, error: Option<&Value>) -> Failure {
+    let mut members = error.and_then(Value::as_object).cloned().unwrap_or_default();
+    let message = members.remove("message");
+    members.insert("title".to_owned(), title.into());
+    members.insert("code".to_owned(), code.into());
+    members.extend(message.map(|message| ("detail".to_owned(), message)));
+    Failure::new(exit, describe(500, &members))
+}
+
 /// The failure of a problem that came inside a stream, where it brings its own status.
 pub(super) fn failure_in_stream(body: &[u8]) -> Failure {
     let problem: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::{Method, StatusCode};
+use hyper::Method;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,6 +18,9 @@ use super::list::{self, Query};
 use super::table::Table;
 use super::{output, problem};
 use crate::text::one_line;
+
+/// What shows the requests that there are.
+pub(super) const SEE: &str = "ostler requests";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -130,17 +133,7 @@ pub(super) async fn get(client: &mut Client, id: &str) -> Result<Bytes, Failure>
     let (status, body) = client.ask(Method::GET, &path, Bytes::new()).await?;
     match status.is_success() {
         true => Ok(body),
-        false => Err(unknown_is_failed(status, &body)),
-    }
-}
-
-pub(super) fn unknown_is_failed(status: StatusCode, body: &[u8]) -> Failure {
-    let failure = problem::failure(status, body);
-    match status {
-        StatusCode::NOT_FOUND => {
-            Failure::failed(format!("{}\n  see those that are: ostler requests", failure.message()))
-        }
-        _ => failure,
+        false => Err(problem::unknown_is_failed(status, &body, SEE)),
     }
 }
 

@@ -3,8 +3,8 @@
 mod describe;
 
 use bytes::Bytes;
+use hyper::Method;
 use hyper::header::IF_MATCH;
-use hyper::{Method, StatusCode};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -20,6 +20,9 @@ use super::exit::{Exit, Failure};
 use super::list::{self, Query};
 use super::{output, payload, problem};
 use crate::text::one_line;
+
+/// What shows the sessions that there are.
+const SEE: &str = "ostler sessions";
 
 /// A session as the server tells it.
 #[derive(Debug, Default, Deserialize)]
@@ -81,7 +84,7 @@ async fn show(args: &SessionsShowArgs) -> Result<(), Failure> {
     let mut client = connect(&args.server).await?;
     let (status, body) = client.ask(Method::GET, &path_of(&args.id), Bytes::new()).await?;
     if !status.is_success() {
-        return Err(unknown_is_failed(status, &body));
+        return Err(problem::unknown_is_failed(status, &body, SEE));
     }
     if args.json {
         return output::pass_on_line(&body);
@@ -133,7 +136,8 @@ async fn delete(args: &SessionsDeleteArgs) -> Result<(), Failure> {
     let response = client.send(request, Bytes::new()).await?;
     let status = response.status();
     if !status.is_success() {
-        return Err(unknown_is_failed(status, &collect(response.into_body()).await?));
+        let body = collect(response.into_body()).await?;
+        return Err(problem::unknown_is_failed(status, &body, SEE));
     }
     output::print(&format!("{}: removed\n", one_line(&args.id)))
 }
@@ -168,17 +172,6 @@ async fn stats(args: &SessionsStatsArgs) -> Result<(), Failure> {
 
 fn path_of(id: &str) -> String {
     format!("/api/sessions/{}", path_segment(id))
-}
-
-/// A session that is not there is a failure, not a refusal.
-fn unknown_is_failed(status: StatusCode, body: &[u8]) -> Failure {
-    let failure = problem::failure(status, body);
-    match status {
-        StatusCode::NOT_FOUND => {
-            Failure::failed(format!("{}\n  see those that are: ostler sessions", failure.message()))
-        }
-        _ => failure,
-    }
 }
 
 pub(super) fn parse_moment(text: &str) -> Result<Timestamp, String> {

@@ -2,11 +2,11 @@
 //!
 //! Knows the frame of an event and nothing of what it says.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::ACCEPT;
+use hyper::{Method, StatusCode};
 
 use super::client::{ANSWER_MAX, Client, collect};
 use super::exit::Failure;
@@ -28,14 +28,27 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub async fn open(mut client: Client, path: &str) -> Result<Self, Failure> {
-        let request = client.request(Method::GET, path).header(ACCEPT, "text/event-stream");
-        let response = client.send(request, bytes::Bytes::new()).await?;
-        let (status, body) = (response.status(), response.into_body());
-        match status.is_success() {
-            true => Ok(Self { _client: client, body, buffer: BytesMut::new() }),
-            false => Err(problem::failure(status, &collect(body).await?)),
+    pub async fn open(client: Client, path: &str) -> Result<Self, Failure> {
+        let opened = Self::open_after(client, path, None).await?;
+        opened.map_err(|(status, body)| problem::failure(status, &body))
+    }
+
+    /// The stream from where another one was lost, or what the server answered instead.
+    pub async fn open_after(
+        mut client: Client,
+        path: &str,
+        last: Option<u64>,
+    ) -> Result<Result<Self, (StatusCode, Bytes)>, Failure> {
+        let mut request = client.request(Method::GET, path).header(ACCEPT, "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last.to_string());
         }
+        let response = client.send(request, Bytes::new()).await?;
+        let (status, body) = (response.status(), response.into_body());
+        Ok(match status.is_success() {
+            true => Ok(Self { _client: client, body, buffer: BytesMut::new() }),
+            false => Err((status, collect(body).await?)),
+        })
     }
 
     /// The next event; `None` when the server has ended the stream. It may be dropped and called

@@ -1,4 +1,7 @@
-//! `ostler workers`: every worker with its process and what it works on, once or watched.
+//! `ostler workers`: every worker with its process and what it works on, once or watched; and orders
+//! to single ones.
+
+mod supervise;
 
 use std::collections::HashMap;
 use std::io::{IsTerminal as _, stdout};
@@ -7,7 +10,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::args::WorkersArgs;
+use super::args::{WorkersAction, WorkersArgs, WorkersListArgs};
+use super::call;
 use super::cells::{memory, or_dash, since};
 use super::client::Client;
 use super::endpoint::Endpoint;
@@ -32,6 +36,20 @@ const WORKERS_MAX: usize = 100_000;
 const SHOWN_MAX: usize = 2;
 
 pub(super) async fn run(args: &WorkersArgs) -> Result<Exit, Failure> {
+    match &args.action {
+        None => list(&args.list).await,
+        Some(WorkersAction::List(args)) => list(args).await,
+        Some(WorkersAction::Create(args)) => supervise::create(args).await,
+        Some(WorkersAction::Start(args)) => supervise::start(args).await,
+        Some(WorkersAction::Pause(args)) => supervise::pause(args).await,
+        Some(WorkersAction::Resume(args)) => supervise::order(args, "resume").await,
+        Some(WorkersAction::Complete(args)) => supervise::order(args, "complete").await,
+        Some(WorkersAction::Terminate(args)) => supervise::order(args, "terminate").await,
+        Some(WorkersAction::Call(args)) => call::to_worker(args).await,
+    }
+}
+
+async fn list(args: &WorkersListArgs) -> Result<Exit, Failure> {
     let endpoint = Endpoint::find(&args.server)?;
     if !args.watch {
         look(args, &endpoint, "").await?;
@@ -45,7 +63,7 @@ pub(super) async fn run(args: &WorkersArgs) -> Result<Exit, Failure> {
     }
 }
 
-async fn look(args: &WorkersArgs, endpoint: &Endpoint, clear: &str) -> Result<(), Failure> {
+async fn look(args: &WorkersListArgs, endpoint: &Endpoint, clear: &str) -> Result<(), Failure> {
     let mut client = Client::connect(endpoint.clone()).await?;
     let query = Query::of("/api/workers").with_if("pool", args.pool.as_deref());
     let page = list::read(&mut client, &query, WORKERS_MAX).await?;

@@ -66,6 +66,8 @@ pub(super) struct Keys {
     pub keys: Vec<Declared>,
     /// Pairs of which exactly one must be there.
     pub either: Vec<[&'static str; 2]>,
+    /// Pairs of which one may be there, not both.
+    pub at_most_one: Vec<[&'static str; 2]>,
 }
 
 impl Keys {

@@ -111,6 +111,8 @@ fn outside(old: &Config, new: &Config) -> Vec<String> {
         ("server", old.server != new.server),
         ("sessions", old.sessions != new.sessions),
         ("store", old.store != new.store),
+        ("jobs", old.jobs != new.jobs),
+        ("idempotency", old.idempotency != new.idempotency),
     ];
     let changed = sections.into_iter().filter(|(_, changed)| *changed);
     let keys = changed.flat_map(|(section, _)| {

@@ -9,7 +9,8 @@ use toml::de::{DeTable, DeValue};
 use super::declared::Keys;
 use super::section::{Reading, Section, did_you_mean};
 use super::{
-    Config, Invalid, Pool, PoolName, Problem, Server, Sessions, Source, Store, Surroundings,
+    Config, Idempotency, Invalid, Jobs, Pool, PoolName, Problem, Server, Sessions, Source, Store,
+    Surroundings,
 };
 
 /// The version of the format that this program reads.
@@ -77,10 +78,14 @@ fn contents(top: &Section<'_>) -> Config {
     let server = server_of(top);
     let store = top.key("store", "where what survives a restart is kept").table(Store::read);
     let sessions = top.key("sessions", "what callers may keep here").table(Sessions::read);
+    let jobs = top.key("jobs", "how much durable work there may be").table(Jobs::read);
+    let idempotency =
+        top.key("idempotency", "how long keys of requests are known").table(Idempotency::read);
     let pools = pools_of(top, server.max_body);
     check_default_pool(top, &server);
     let root = top.reading().around.root.to_owned();
-    Config { file: None, root, server, sessions, store, pools, written: toml::Table::new() }
+    let written = toml::Table::new();
+    Config { file: None, root, server, sessions, store, jobs, idempotency, pools, written }
 }
 
 fn version(top: &Section<'_>) {

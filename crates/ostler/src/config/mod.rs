@@ -13,9 +13,12 @@ mod document;
 mod environment;
 mod error;
 mod health;
+mod idempotency;
+mod jobs;
 mod key;
 mod name;
 mod pool;
+mod postgres;
 mod profile;
 mod program;
 #[cfg(test)]
@@ -30,6 +33,7 @@ mod source;
 mod store;
 mod substitute;
 mod suggest;
+mod supervision;
 #[cfg(test)]
 mod tests;
 pub mod units;
@@ -45,8 +49,11 @@ pub use discover::{CONFIG_FILE, DEFAULT_SOCKET, discover};
 pub use document::read;
 pub use error::{Invalid, LoadError, Problem};
 pub use health::{Check, Health, Heartbeat};
+pub use idempotency::Idempotency;
+pub use jobs::Jobs;
 pub use name::PoolName;
 pub use pool::{Containment, OnDisconnect, Pool, SIZE_MAX, Strategy, WorkerSocket};
+pub use postgres::PostgresUrl;
 pub use profile::{
     CapacityFrom, DEFAULT_CONCURRENCY, DEFAULT_THREADS, Profile, Sharing, ThreadSafety,
 };
@@ -57,8 +64,9 @@ pub use schema::schema;
 pub use server::{BODY_CEILING, DEFAULT_LISTEN, Server, parse_listen};
 pub use sessions::Sessions;
 pub use source::{Position, Source};
-pub use store::{DEFAULT_STORE, Store};
+pub use store::{DEFAULT_STORE, Place, Store};
 pub use suggest::nearest;
+pub use supervision::Supervision;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -82,6 +90,8 @@ pub struct Config {
     pub server: Server,
     pub sessions: Sessions,
     pub store: Store,
+    pub jobs: Jobs,
+    pub idempotency: Idempotency,
     /// In the order of the file; never empty.
     pub pools: Vec<Pool>,
     /// The file as it was written, to name the keys of a difference.
@@ -99,6 +109,8 @@ impl Config {
             server: Server::defaults(root),
             sessions: Sessions::default(),
             store: Store::defaults(root),
+            jobs: Jobs::default(),
+            idempotency: Idempotency::default(),
             pools: vec![pool],
             written: toml::Table::new(),
         }

@@ -15,6 +15,7 @@ use super::program::Program;
 use super::retire::Retire;
 use super::scaling::Scaling;
 use super::section::Section;
+use super::supervision::Supervision;
 use super::{DAY, MINUTE, SECOND};
 
 /// The most workers that one pool may have.
@@ -49,6 +50,7 @@ pub struct Pool {
     pub backoff: Backoff,
     /// How long a request is refused that killed two processes; zero: never.
     pub quarantine: Duration,
+    pub supervision: Supervision,
 }
 
 /// How a worker's descendants are kept from outliving it.
@@ -133,6 +135,7 @@ impl Pool {
             restart: Restart::of_size(size),
             backoff: Backoff::default(),
             quarantine: MINUTE,
+            supervision: Supervision::default(),
         }
     }
 
@@ -196,6 +199,7 @@ impl Pool {
                     "how long a request is refused that killed two workers; 0: never",
                 )
                 .duration(defaults.quarantine, Duration::ZERO..=DAY),
+            supervision: Supervision::read(section),
             health: Health::read(section),
             ..defaults
         };

@@ -31,14 +31,20 @@ fn table(keys: &Keys) -> Value {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    if !keys.either.is_empty() {
-        schema["allOf"] = keys.either.iter().map(exactly_one).collect();
+    let either = keys.either.iter().map(exactly_one);
+    let pairs: Vec<Value> = either.chain(keys.at_most_one.iter().map(not_both)).collect();
+    if !pairs.is_empty() {
+        schema["allOf"] = json!(pairs);
     }
     schema
 }
 
 fn exactly_one(pair: &[&'static str; 2]) -> Value {
     json!({ "oneOf": pair.map(|name| json!({ "required": [name] })) })
+}
+
+fn not_both(pair: &[&'static str; 2]) -> Value {
+    json!({ "not": { "required": pair } })
 }
 
 fn property(key: &Declared) -> Value {

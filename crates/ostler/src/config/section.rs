@@ -124,6 +124,11 @@ impl<'a> Section<'a> {
         self.declared.borrow_mut().either.push([first, second]);
     }
 
+    /// At most one of the two may be written. Which of them are, is for the caller to judge.
+    pub fn declare_at_most_one(&self, first: &'static str, second: &'static str) {
+        self.declared.borrow_mut().at_most_one.push([first, second]);
+    }
+
     /// Notes every key that nobody asked for. The last call on a section: it gives the keys that
     /// somebody did.
     pub fn finish(self) -> Keys {

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use super::postgres::struck_out;
 use crate::text::printable;
 
 /// Columns of a source line that are shown around an error.
@@ -57,7 +58,8 @@ impl Source {
         let column = self.text[line_start..start].chars().count();
         let width = self.text[start.min(end)..end].chars().count().max(1);
         let skipped = column.saturating_sub(WINDOW / 2);
-        let shown: String = line.chars().skip(skipped).take(WINDOW).collect();
+        // Struck out first: a window could cut off what tells a password.
+        let shown: String = struck_out(line).chars().skip(skipped).take(WINDOW).collect();
 
         let number = self.position(start).line.to_string();
         let gutter = " ".repeat(number.len());

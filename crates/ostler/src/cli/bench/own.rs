@@ -21,6 +21,7 @@ use super::super::endpoint::{Endpoint, current_dir};
 use super::super::exit::{Exit, Failure};
 use super::super::serve as serving;
 use super::super::stats::{self, Pool};
+use crate::config::Store;
 
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -176,7 +177,7 @@ pub(in super::super) fn serve(args: BenchServerArgs) -> Result<Exit, Failure> {
     };
     let mut config = serving::resolve(&arguments, &current_dir()?)?;
     // A store of its own too: the configured one may belong to a server that runs.
-    config.store.path = args.socket.with_file_name("ostler.db");
+    config.store = Store::in_file(args.socket.with_file_name("ostler.db"));
     config.server.socket = args.socket;
     config.server.drain_timeout = DRAIN;
     if let Some(max) = args.queue_max {

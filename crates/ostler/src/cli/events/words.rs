@@ -59,6 +59,7 @@ pub(super) fn account(event: &Event) -> String {
         "request.retried" => format!("{} is tried again: {}", call(event), plain(reason(event))),
         "request.progress" => format!("{} says: {}", call(event), progress(event)),
         kind if kind.starts_with("session.") => session(event),
+        kind if kind.starts_with("job.") => job(event),
         _ => unknown(event),
     };
     match (&event.request_id, event.kind.starts_with("request.")) {
@@ -173,6 +174,24 @@ fn session(event: &Event) -> String {
     format!("session {id} {what}")
 }
 
+fn job(event: &Event) -> String {
+    let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
+    let job = match (text("function"), text("job")) {
+        (Some(function), Some(id)) => format!("job {id} ({function})"),
+        (None, Some(id)) => format!("job {id}"),
+        _ => "a job".to_owned(),
+    };
+    match event.kind.as_str() {
+        "job.submitted" => format!("{job} is stored"),
+        "job.started" => format!("{job} runs"),
+        "job.retried" => format!("{job} is tried again: {}", plain(reason(event))),
+        "job.completed" => format!("{job} has completed"),
+        "job.failed" => format!("{job} failed: {}", plain(reason(event))),
+        "job.canceled" => format!("{job} was cancelled: {}", plain(reason(event))),
+        _ => unknown(event),
+    }
+}
+
 fn quota(event: &Event) -> String {
     let figure = |key: &str| event.detail.get(key).map_or_else(|| "?".to_owned(), Value::to_string);
     format!("{} of {} sessions are there", figure("current"), figure("max"))
@@ -233,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_and_scaling_are_told_with_their_figures() {
+    fn sessions_jobs_and_scaling_are_told_with_their_figures() {
         for (value, who, told) in [
             (
                 json!({ "kind": "session.bound", "pool": "py", "worker": "py-1", "generation": 2,
@@ -246,6 +265,12 @@ mod tests {
                         "detail": { "current": 8, "max": 10 } }),
                 "ostler",
                 "8 of 10 sessions are there",
+            ),
+            (
+                json!({ "kind": "job.retried", "pool": "py", "reason": "crashed",
+                        "detail": { "job": "j_1", "function": "f", "attempt": 1 } }),
+                "py",
+                "job j_1 (f) is tried again: crashed",
             ),
             (
                 json!({ "kind": "pool.scaled", "pool": "py", "reason": "grown",

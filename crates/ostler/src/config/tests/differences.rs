@@ -72,11 +72,18 @@ fn what_counts_at_the_start_of_a_server_only_is_told_apart() {
     let file = |more: &str| format!("{}\n{more}", pool_file(""));
     let new = file(
         "[server]\nlisten = \"127.0.0.1:1\"\nsocket = \".ostler/ostler.sock\"\n\
-         [sessions]\nmax = 5\n[store]\npath = \"x.db\"",
+         [sessions]\nmax = 5\n[store]\npath = \"x.db\"\n[jobs]\nmax = 5\n[idempotency]\nttl = 5",
     );
     let found = difference(&file(""), &new);
     // The socket is the one that it was; it is named because its section differs and it was edited.
-    let expected = ["server.listen", "server.socket", "sessions.max", "store.path"];
+    let expected = [
+        "server.listen",
+        "server.socket",
+        "sessions.max",
+        "store.path",
+        "jobs.max",
+        "idempotency.ttl",
+    ];
     assert_eq!(found.outside, expected);
     assert_eq!(found.pools[0].what, What::Unchanged);
     let same = file("[server]\nlisten = \"127.0.0.1:6785\"\n[sessions]\nttl = \"60m\"");

@@ -92,7 +92,7 @@ ostler.toml:12:2: unknown key `extra` in the top level
    |
 12 | [extra]
    |  ^^^^^
-   = known keys: version, server, store, sessions, pools
+   = known keys: version, server, store, sessions, jobs, idempotency, pools
 
 ostler.toml: 10 problems"
     );
@@ -256,6 +256,22 @@ fn each_bound_is_checked() {
         ("[store]\npath = \"\"", "`` cannot be the name of a file"),
         ("[store]\npath = \"data/\"", "`data/` cannot be the name of a file"),
         ("[store]\npath = 1", "`path` must be a string, not an integer"),
+        ("[store]\nurl = \"http://h/d\"", "`url` must begin with postgres://"),
+        ("[store]\nurl = \"postgres://h\"", "`url` does not say which database"),
+        ("[store]\npath = \"x\"\nurl = \"postgres://h/d\"", "[store] has both `path` and `url`"),
+        ("[store]\nworker_retention = 0", "`worker_retention` must be between 1m and 87600h"),
+        ("[jobs]\nmax = 0", "`max` must be between 1 and 100000000"),
+        ("[jobs]\npayload_max = 1", "`payload_max` must be between 1 KiB and 1 GiB"),
+        ("[jobs]\nresult_max = \"2GiB\"", "`result_max` must be between 1 KiB and 1 GiB"),
+        ("[jobs]\nevents_max = -1", "`events_max` must be between 0 and 10000000"),
+        ("[jobs]\nretention = 0", "`retention` must be between 1m and 87600h"),
+        ("[jobs]\ntimeout = 1e-6", "`timeout` is less than 1ms"),
+        ("[jobs]\nschedules_max = 1000001", "`schedules_max` must be between 0 and 1000000"),
+        ("[idempotency]\nttl = 0", "`ttl` must be between 1s and 8760h"),
+        ("[idempotency]\nmax = 0", "`max` must be between 1 and 100000000"),
+        ("dedicated_max = 1001", "`dedicated_max` must be between 0 and 1000"),
+        ("supervisor_timeout = 0", "`supervisor_timeout` must be between 1s and 1h"),
+        ("gang_patience = \"11m\"", "`gang_patience` must be between 0s and 10m"),
         ("queue_max = 1000001", "`queue_max` must be between 0 and 1000000"),
         ("queue_timeout = 0", "`queue_timeout` must be between 1ms and 24h"),
         ("start_timeout = \"1d\"", "`start_timeout` must be between 100ms and 1h"),
@@ -325,13 +341,20 @@ fn a_program_must_be_one_that_can_be_run() {
 
 #[test]
 fn settings_that_nothing_obeys_are_refused() {
-    for setting in ["max_sessions = 5", "workspace = 5", "dedicated_max = 5"] {
+    for setting in ["max_sessions = 5", "workspace = 5", "dedicated = 5"] {
         let key = setting.split(' ').next().expect("a key");
         let message = format!("unknown key `{key}` in [pools.py]");
         assert_eq!(messages(&pool_file(setting)), [message], "{setting}");
     }
-    let store = format!("{}[store]\nurl = \"x\"\n[sessions]\nquota = 1\n", pool_file(""));
-    let unknown = ["unknown key `url` in [store]", "unknown key `quota` in [sessions]"];
+    let store = format!(
+        "{}[store]\nhost = \"x\"\n[sessions]\nquota = 1\n[jobs]\nattempts = 1\n",
+        pool_file("")
+    );
+    let unknown = [
+        "unknown key `host` in [store]",
+        "unknown key `quota` in [sessions]",
+        "unknown key `attempts` in [jobs]",
+    ];
     assert_eq!(messages(&store), unknown);
 }
 
@@ -339,6 +362,19 @@ fn settings_that_nothing_obeys_are_refused() {
 fn the_value_of_a_variable_does_not_appear_in_an_error() {
     let shown = problem(&pool_file("env = { \"1BAD\" = \"${SECRET}\" }\nenv_pass = 3"));
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn a_password_that_is_written_in_the_file_does_not_appear_in_an_error() {
+    for store in [
+        "[store]\nurl = \"postgres://u:hunter2@\"",
+        "[store]\nurl = \"mysql://u:hunter2@h/d\"",
+        "[store]\nurl = \"postgres://u:hunter2@h/d\" nonsense",
+        "[store]\nport = 1\nurl = \"postgres:///d?password=hunter2\"",
+    ] {
+        let shown = problem(&pool_file(store));
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 }
 
 #[test]

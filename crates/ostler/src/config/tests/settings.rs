@@ -139,7 +139,47 @@ fn sessions_and_the_store_have_finite_defaults_under_the_root() {
         sweep: Duration::from_secs(60),
     };
     assert_eq!(config.sessions, sessions);
-    assert_eq!(config.store.path, Path::new("/srv/.ostler/ostler.db"));
+    let place = Place::Sqlite("/srv/.ostler/ostler.db".into());
+    let week = Duration::from_secs(7 * 86_400);
+    assert_eq!((config.store.place, config.store.worker_retention), (place, week));
+}
+
+#[test]
+fn jobs_and_keys_have_finite_defaults() {
+    let config = valid(&pool_file(""));
+    let jobs = Jobs {
+        max: 1_000_000,
+        payload_max: 16 << 20,
+        result_max: 64 << 20,
+        events_max: 10_000,
+        retention: Duration::from_secs(7 * 86_400),
+        timeout: Some(Duration::from_secs(3_600)),
+        schedules_max: 1_000,
+    };
+    assert_eq!(config.jobs, jobs);
+    let idempotency = Idempotency { ttl: Duration::from_secs(3_600), max: 1_000_000 };
+    assert_eq!(config.idempotency, idempotency);
+    let supervision = Supervision {
+        dedicated_max: 10,
+        timeout: Duration::from_secs(30),
+        gang_patience: Duration::from_secs(5),
+    };
+    assert_eq!(config.pools[0].supervision, supervision);
+}
+
+#[test]
+fn a_database_of_others_is_named_by_its_address_and_shown_without_its_password() {
+    let file = pool_file("[store]\nurl = \"postgres://ostler:${SECRET}@127.0.0.1/jobs\"");
+    let config = valid(&file);
+    let Place::Postgres(url) = &config.store.place else { panic!("{:?}", config.store) };
+    assert_eq!(url.reveal(), "postgres://ostler:hunter2@127.0.0.1/jobs");
+    assert_eq!(url.to_string(), "postgres://ostler:***@127.0.0.1/jobs");
+    assert!(!format!("{config:?}").contains("hunter2"), "{config:?}");
+}
+
+#[test]
+fn a_job_may_be_left_all_the_time_it_takes() {
+    assert_eq!(valid(&pool_file("[jobs]\ntimeout = 0")).jobs.timeout, None);
 }
 
 #[test]
@@ -193,6 +233,8 @@ fn every_default_that_is_published_is_the_one_that_holds() {
         ("[server]\n", &schema["properties"]["server"]["properties"]),
         ("[store]\n", &schema["properties"]["store"]["properties"]),
         ("[sessions]\n", &schema["properties"]["sessions"]["properties"]),
+        ("[jobs]\n", &schema["properties"]["jobs"]["properties"]),
+        ("[idempotency]\n", &schema["properties"]["idempotency"]["properties"]),
         ("", pool),
         ("[pools.py.heartbeat]\n", &pool["heartbeat"]["properties"]),
         ("[pools.py.check]\n", &pool["check"]["properties"]),
@@ -236,6 +278,20 @@ default_pool = "node"
 
 [store]
 path = "state/x.db"
+worker_retention = "1d"
+
+[jobs]
+max = 7
+payload_max = "1 KiB"
+result_max = 2048
+events_max = 0
+retention = "1h"
+timeout = "1m"
+schedules_max = 3
+
+[idempotency]
+ttl = 60
+max = 8
 
 [sessions]
 max = 50
@@ -294,6 +350,9 @@ on_disconnect = "continue"
 attempts = 5
 retry_delay = "20ms"
 quarantine = 0
+dedicated_max = 4
+supervisor_timeout = 45
+gang_patience = "300ms"
 hang_timeout = "2m"
 
 [pools.py.heartbeat]
@@ -325,7 +384,20 @@ evict_min_age = "1m"
     assert_eq!(config.server.max_body, 8 << 20);
     assert_eq!(config.server.drain_timeout, Duration::from_secs(60));
     assert_eq!(config.default_pool().name.as_str(), "node");
-    assert_eq!(config.store.path, Path::new("/srv/state/x.db"));
+    let place = Place::Sqlite("/srv/state/x.db".into());
+    let day = Duration::from_secs(86_400);
+    assert_eq!((config.store.place, config.store.worker_retention), (place, day));
+    let jobs = Jobs {
+        max: 7,
+        payload_max: 1 << 10,
+        result_max: 2 << 10,
+        events_max: 0,
+        retention: Duration::from_secs(3_600),
+        timeout: Some(Duration::from_secs(60)),
+        schedules_max: 3,
+    };
+    assert_eq!(config.jobs, jobs);
+    assert_eq!(config.idempotency, Idempotency { ttl: Duration::from_secs(60), max: 8 });
     let sessions = Sessions {
         max: 50,
         ttl: Duration::from_secs(600),
@@ -425,6 +497,11 @@ evict_min_age = "1m"
         },
         backoff: Backoff { min: Duration::from_secs(1), max: Duration::from_secs(2) },
         quarantine: Duration::ZERO,
+        supervision: Supervision {
+            dedicated_max: 4,
+            timeout: Duration::from_secs(45),
+            gang_patience: Duration::from_millis(300),
+        },
     };
     assert_eq!(py, &expected);
 
@@ -456,7 +533,7 @@ fn pools_keep_the_order_of_the_file_and_the_first_is_the_default() {
 fn a_python_file_alone_is_a_configuration() {
     let config = Config::of_python_file(Path::new("dir/Hello World.py"), Path::new("/srv"), 2);
     assert_eq!(config.server.socket, Path::new("/srv/.ostler/ostler.sock"));
-    assert_eq!(config.store.path, Path::new("/srv/.ostler/ostler.db"));
+    assert_eq!(config.store, Store::in_file("/srv/.ostler/ostler.db".into()));
     let [pool] = &config.pools[..] else { panic!("one pool") };
     assert_eq!(pool.name.as_str(), "hello-world");
     assert_eq!(pool.size, 2);

@@ -1,0 +1,67 @@
+//! The store itself: whether it is whole, and a copy of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::answer::{Answer, ok};
+use crate::asking::Asking;
+use crate::audit::AuditBody;
+use crate::given::Given;
+use crate::problem::Problem;
+use crate::query::{Nothing, Params, invalid};
+use crate::server::Shared;
+
+/// Reads all that the store has of jobs and workers: every checksum and every trail.
+#[utoipa::path(post, path = "/api/store/check", tag = "store", operation_id = "store.check",
+    responses((status = 200, body = AuditBody)))]
+pub(crate) async fn check(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+) -> Result<Answer<AuditBody>, Problem> {
+    let report = shared.jobs.ledger().verify().await.map_err(Problem::of_ledger)?;
+    Ok(ok(AuditBody::of(report)))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BackupOrder {
+    /// Where to, on the server's machine: absolute, and nothing must be there.
+    #[schema(example = "/var/backups/ostler.db", value_type = String, pattern = "^/",
+        max_length = 4096)]
+    path: PathBuf,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupBody {
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// Writes a copy that can be opened, while the store is in use. Over the unix socket only: it
+/// writes files as the server's user.
+#[utoipa::path(post, path = "/api/store/backup", tag = "store", operation_id = "store.backup",
+    request_body = BackupOrder, responses((status = 201, body = BackupBody)))]
+pub(crate) async fn backup(
+    State(shared): State<Arc<Shared>>,
+    Params(Nothing {}): Params<Nothing>,
+    asking: Asking,
+    Given(BackupOrder { path }): Given<BackupOrder>,
+) -> Result<Answer<BackupBody>, Problem> {
+    asking.must_be_local()?;
+    if !path.is_absolute() {
+        return Err(invalid("`path` must be absolute: the server has a directory of its own"));
+    }
+    if path.symlink_metadata().is_ok() {
+        let detail = format!("something is at {} already; name a new file", path.display());
+        return Err(Problem::new(StatusCode::CONFLICT, "file_exists", detail));
+    }
+    shared.jobs.ledger().backup(&path).await.map_err(Problem::of_ledger)?;
+    let bytes = path.metadata().map_or(0, |file| file.len());
+    let body = BackupBody { path: path.display().to_string(), bytes };
+    Ok(Answer(StatusCode::CREATED, body))
+}

@@ -1,0 +1,3 @@
+"""Never becomes a worker."""
+
+raise SystemExit("as asked")

@@ -1,0 +1,108 @@
+//! What time asks for: jobs that are due, jobs that took too long, schedules, and what was kept long
+//! enough. A bounded part of it at once; what is left is done the next time, which is then now.
+
+use ostler_core::JobStatus;
+
+use super::super::draft::Draft;
+use super::super::notice::Notice;
+use super::super::row::{Millis, Row};
+use super::cancel::Wanted;
+use super::settle::Consequences;
+use super::step::By;
+use super::{Decided, Operation};
+use crate::clock::millis;
+
+/// Of each kind.
+const CHUNK: usize = 256;
+
+#[derive(Debug)]
+pub(in crate::ledger) struct KeepTime;
+
+impl Operation for KeepTime {
+    /// When it wants to be asked again.
+    type Answer = Option<Millis>;
+
+    async fn decide(&self, draft: &mut Draft) -> Decided<Option<Millis>> {
+        let done = [
+            draft.start_due().await?,
+            draft.end_overdue().await?,
+            draft.fire_schedules(CHUNK).await?,
+            draft.sweep_keys().await?,
+            draft.prune_jobs().await?,
+            draft.prune_workers().await?,
+        ];
+        draft.tell_ready_pools().await?;
+        let now = draft.now;
+        let next = match done.into_iter().any(|done| done == CHUNK) {
+            true => Some(now),
+            false => draft.stored().await?.next_due(now).await?,
+        };
+        draft.next_due = next.unwrap_or(Millis::MAX);
+        Ok(next)
+    }
+}
+
+impl Draft {
+    async fn start_due(&mut self) -> Decided<usize> {
+        let now = self.now;
+        let due = self.stored().await?.due(now, CHUNK).await?;
+        self.prefetch(due.iter()).await?;
+        for id in &due {
+            let mut job = self.existing(id).await?;
+            self.step(&mut job, JobStatus::Pending, &By::system("due"));
+            self.tell_ready(&job.facts.pool, now);
+            self.put_state(job.state);
+        }
+        Ok(due.len())
+    }
+
+    async fn end_overdue(&mut self) -> Decided<usize> {
+        let now = self.now;
+        let overdue = self.stored().await?.overdue(now, CHUNK).await?;
+        for id in &overdue {
+            self.follow(Consequences::of_cancel(id.clone(), Wanted::timeout())).await?;
+        }
+        Ok(overdue.len())
+    }
+
+    async fn sweep_keys(&mut self) -> Decided<usize> {
+        let now = self.now;
+        let expired = self.stored().await?.expired_keys(now, CHUNK).await?;
+        let found = expired.len();
+        for key in expired {
+            self.put_key(key, None, -1);
+        }
+        Ok(found)
+    }
+
+    async fn prune_jobs(&mut self) -> Decided<usize> {
+        let before = self.now.saturating_sub(millis(self.settings.retention));
+        let old = self.stored().await?.prunable(before, CHUNK).await?;
+        for id in &old {
+            self.add(Row::Prune(id.clone()));
+            self.tell(Notice::JobPruned { job: id.clone() });
+            self.forget_job(id);
+        }
+        Ok(old.len())
+    }
+
+    async fn prune_workers(&mut self) -> Decided<usize> {
+        let before = self.now.saturating_sub(millis(self.settings.worker_retention));
+        let old = self.stored().await?.prunable_workers(before, CHUNK).await?;
+        let found = old.len();
+        for id in old {
+            self.prune_worker(id);
+        }
+        Ok(found)
+    }
+
+    /// Pools whose tasks may be claimed since time was kept the last time.
+    async fn tell_ready_pools(&mut self) -> Decided<()> {
+        let (since, now) = (self.kept_until, self.now);
+        for pool in self.stored().await?.ready_pools(since, now).await? {
+            self.tell_ready(&pool, now);
+        }
+        self.kept_until = now;
+        Ok(())
+    }
+}
