@@ -1,7 +1,7 @@
-"""What happened, as those saw it who are not the server: a file of JSON lines.
+"""What happened, as those saw it who are not the server: files of JSON lines.
 
-Clients and workers append to it, each line in one write, so that it survives the end of whoever
-wrote it. Nothing here knows what the lines mean.
+Clients append to one and workers to another, each line in one write, so that it survives the end of
+whoever wrote it. Nothing here knows what the lines mean.
 """
 
 import json
@@ -26,10 +26,13 @@ class Journal:
         os.close(self.file)
 
 
-def read(path):
-    """The lines that are whole, in the order in which they were written."""
-    with open(path, encoding="utf-8") as file:
-        return [line for line in map(parsed, file) if line is not None]
+def read(*paths):
+    """The lines that are whole; those of one file in the order in which they were written."""
+    found = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            found += [line for line in map(parsed, file) if line is not None]
+    return found
 
 
 def parsed(line):

@@ -14,6 +14,8 @@ from client import Client, Refused
 PATIENT = {"max_attempts": 12, "backoff": {"initial": "20ms", "max": "200ms"}}
 BATCH = 5
 UNIQUE_KEYS = 3
+# For those that shall run soon, however many others wait.
+FIRST = 50
 
 
 def order(function, payload, **more):
@@ -56,7 +58,7 @@ def gang(draw, token):
 
 def unique(draw, token):
     payload = {"token": token, "seconds": 0.1}
-    return order("slow", payload, unique_key=f"u{draw.randrange(UNIQUE_KEYS)}")
+    return order("slow", payload, unique_key=f"u{draw.randrange(UNIQUE_KEYS)}", priority=FIRST)
 
 
 def later(draw, token):
@@ -66,7 +68,7 @@ def later(draw, token):
 
 
 def cancelled(draw, token):
-    return order("slow", {"token": token, "seconds": draw.uniform(0, 0.2)})
+    return order("slow", {"token": token, "seconds": draw.uniform(0, 0.2)}, priority=FIRST)
 
 
 # How often each is chosen. A batch is made of quick ones.

@@ -36,9 +36,9 @@ def judge(chosen, trial):
     with contextlib.ExitStack() as stack:
         stack.callback(leave, site)
         lines = stack.enter_context(store.lines(chosen.store))
-        book = journal.Journal(os.path.join(site, "journal"))
+        book = journal.Journal(os.path.join(site, "clients"))
         stack.callback(book.close)
-        server = Server(program, site, lines, book.path)
+        server = Server(program, site, lines)
         stack.callback(server.end)
         try:
             wrong = trial(server, book)

@@ -13,10 +13,10 @@ import time
 
 import checker
 import rig
-from aftermath import audited, gathered, listed, settle, stopped
+from aftermath import audited, audited_by_command, gathered, listed, settle, stopped
 from client import Client
 from killer import Killer
-from load import KINDS, PATIENT, Moment, Submitter
+from load import FIRST, KINDS, Moment, Submitter, order
 
 CLIENTS = 6
 PACE = 0.2
@@ -39,17 +39,18 @@ def chaos(server, book, chosen):
     client.change("DELETE", f"/api/schedules/{schedule}", None, "no schedule", (200, 204))
     client.close()
     settle(server.socket)
-    history = gathered(server.socket, book.path, listed(server.socket), schedule)
-    wrong = checker.findings(history) + audited(server) + shaken(history, retries) + stopped(server)
+    history = gathered(server, book, listed(server.socket), schedule)
+    wrong = checker.findings(history) + shaken(history, retries)
+    wrong += audited(server) + audited_by_command(server) + stopped(server)
     report(history, kills, retries)
     print(f"{chosen.store}, seed {chosen.seed}, {time.monotonic() - began:.0f} s")
     return wrong
 
 
 def scheduled(client):
-    job = {"pool": "work", "function": "quick", "payload": {"token": "tick"}, **PATIENT}
-    order = {"name": "tick", "cron": "@every 1s", "job": {**job, "tags": {"kind": "scheduled"}}}
-    return client.change("POST", "/api/schedules", order, "schedule").body["id"]
+    job = order("quick", {"token": "tick"}, priority=FIRST, tags={"kind": "scheduled"})
+    schedule = {"name": "tick", "cron": "@every 1s", "job": job}
+    return client.change("POST", "/api/schedules", schedule, "schedule").body["id"]
 
 
 def killing(server, book, chosen):
@@ -58,7 +59,7 @@ def killing(server, book, chosen):
     submitters = [
         Submitter(f"c{n}", chosen.seed, server.socket, book, sent, PACE) for n in range(CLIENTS)
     ]
-    killer = Killer(server, random.Random(f"{chosen.seed} killer"), sent, book)
+    killer = Killer(server, random.Random(f"{chosen.seed} killer"), sent)
     for submitter in submitters:
         submitter.start()
     try:

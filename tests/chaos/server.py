@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from client import Client, Gone
+from journal import Journal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -53,14 +54,15 @@ def binary(named):
 
 
 class Server:
-    def __init__(self, program, site, store, journal):
+    def __init__(self, program, site, store):
         self.program, self.site, self.boots, self.process = program, site, 0, None
         self.socket = os.path.join(site, ".ostler", "ostler.sock")
         self.log = os.path.join(site, "log")
+        self.journal = Journal(os.path.join(site, "workers"))
         for name in ("work.py", "journal.py"):
             shutil.copy(os.path.join(HERE, name), site)
         with open(os.path.join(site, "ostler.toml"), "w") as file:
-            file.write(CONFIG.format(store=store, journal=journal, mark=MARK))
+            file.write(CONFIG.format(store=store, journal=self.journal.path, mark=MARK))
 
     def start(self):
         self.boots += 1
@@ -132,6 +134,7 @@ class Server:
             self.kill()
         for pid in self.left_behind(range(1, self.boots + 1)):
             os.kill(pid, signal.SIGKILL)
+        self.journal.close()
 
 
 def processes():

@@ -301,14 +301,38 @@ impl Pool {
         }
     }
 
-    /// The oldest waiting lease, if its patience is over.
+    /// The oldest waiting lease whose patience is over, of those that can be had at all: while too
+    /// many workers are paused nothing is kept back for one that waits for them.
     pub(crate) fn impatient_lease(&self, now: Time) -> Option<LeaseId> {
-        let id = *self.waiting_leases.first()?;
-        (now.since(self.leases[&id].asked) >= self.settings.gang_patience).then_some(id)
+        let impatient =
+            |id: &&LeaseId| now.since(self.leases[*id].asked) >= self.settings.gang_patience;
+        let mut impatient = self.waiting_leases.iter().take_while(impatient).peekable();
+        impatient.peek()?;
+        let most = self.servable_count();
+        impatient.find(|id| self.leases[*id].spec.workers as usize <= most).copied()
+    }
+
+    /// What was kept for a lease that another one has overtaken, or that cannot be had any more.
+    fn drop_idle_reservations(&mut self, cx: &mut Cx<'_>, chosen: Option<LeaseId>) {
+        let kept_for = |id: &LeaseId| Some(*id) != chosen && !self.leases[id].workers().is_empty();
+        let others: Vec<LeaseId> = self.waiting_leases.iter().copied().filter(kept_for).collect();
+        for id in others {
+            let workers = self.leases[&id].workers();
+            let lease = self.leases.get_mut(&id).expect("listed above");
+            lease.state = Holding::Waiting { reserved: Vec::new() };
+            for worker in &workers {
+                self.give_back(*worker, id);
+            }
+            for worker in workers {
+                self.after_release(cx, worker);
+            }
+        }
     }
 
     pub(crate) fn reserve_for_the_impatient(&mut self, cx: &mut Cx<'_>) {
-        let Some(id) = self.impatient_lease(cx.now) else { return };
+        let chosen = self.impatient_lease(cx.now);
+        self.drop_idle_reservations(cx, chosen);
+        let Some(id) = chosen else { return };
         self.drop_closed_reservations(cx, id);
         let lease = &self.leases[&id];
         let wanted = lease.spec.workers as usize;
@@ -370,15 +394,13 @@ impl Pool {
         cx.push(Command::Grant { lease: id, places: processes });
     }
 
-    fn set_gang_timer(&mut self, now: Time) {
-        match self.waiting_leases.first() {
+    /// For the next one to lose its patience.
+    pub(crate) fn set_gang_timer(&mut self, now: Time) {
+        let patience = self.settings.gang_patience;
+        let over = |id: &LeaseId| self.leases[id].asked.after(patience);
+        match self.waiting_leases.iter().map(over).find(|at| *at > now) {
             None => self.timers.clear(Timer::Gang),
-            Some(first) => {
-                let at = self.leases[first].asked.after(self.settings.gang_patience);
-                if at > now {
-                    self.timers.set(Timer::Gang, at);
-                }
-            }
+            Some(at) => self.timers.set(Timer::Gang, at),
         }
     }
 }

@@ -307,7 +307,8 @@ impl Pool {
                 Timer::Grow => self.on_growth_due(cx),
                 Timer::Sweep => self.on_sweep_due(cx),
                 // Losing patience is a state that `feed` looks at, and so is coming of age.
-                Timer::Gang | Timer::Evict => {}
+                Timer::Gang => self.set_gang_timer(cx.now),
+                Timer::Evict => {}
             }
         }
     }

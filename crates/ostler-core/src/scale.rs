@@ -5,6 +5,7 @@ use crate::command::{Command, Notice, Reply, Retirement};
 use crate::id::{OrderId, WorkerId};
 use crate::pool::{Cx, Pool, Stage};
 use crate::restart::Breaker;
+use crate::status::Status;
 use crate::time::Time;
 use crate::timers::Timer;
 use crate::worker::Worker;
@@ -28,6 +29,16 @@ impl Pool {
 
     fn regulars(&self) -> impl Iterator<Item = &Worker> + '_ {
         self.workers.values().filter(|worker| !worker.dedicated)
+    }
+
+    /// Workers that may be in service at once, as things stand: paused ones are not, nor are those
+    /// that go.
+    pub(crate) fn servable_count(&self) -> usize {
+        let goes =
+            |worker: &Worker| worker.retiring || worker.departing || worker.completing.is_some();
+        let serves = |worker: &&Worker| worker.status != Status::Paused && !goes(worker);
+        let room = (self.settings.max as usize).saturating_sub(self.regular_count());
+        self.regulars().filter(serves).count() + room
     }
 
     /// Workers that there will be when all replacements under way are done.

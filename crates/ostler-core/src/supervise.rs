@@ -163,8 +163,14 @@ impl Pool {
     fn record(&mut self, cx: &mut Cx<'_>, id: WorkerId, change: Change) {
         let worker = self.workers.get_mut(&id).or_else(|| self.buried.get_mut(&id));
         let worker = worker.expect("only a known worker changes");
-        worker.pending =
-            Some(Pending { change, freeze: false, since: cx.now, asked: true, overdue: false });
+        worker.pending = Some(Pending {
+            change,
+            freeze: false,
+            since: cx.now,
+            asked: true,
+            overdue: false,
+            doubted: false,
+        });
         let record = RecordId { worker: id, seq: worker.seq + 1 };
         cx.push(Command::Record { record, change });
         self.await_record(cx, id);
@@ -186,10 +192,13 @@ impl Pool {
         };
         if let Some(pending) = &mut worker.pending {
             pending.asked = false;
+            pending.doubted |= result == Recording::Unknown;
         }
         match result {
             Recording::Stored => self.settle(cx, id, pending),
-            Recording::Refused if pending.change.order.is_some() => self.unsettle(cx, id, pending),
+            Recording::Refused if pending.change.order.is_some() && !pending.doubted => {
+                self.unsettle(cx, id, pending);
+            }
             // Nobody waits for it, or it may be there already: it is a fact that must be stored.
             Recording::Refused | Recording::Unknown => {
                 self.timers.set(Timer::Record(id), cx.now.after(self.settings.record_retry));

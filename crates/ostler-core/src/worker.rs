@@ -60,6 +60,8 @@ pub(crate) struct Pending {
     pub asked: bool,
     /// Its order has been answered `TimedOut`; terminate when it is settled.
     pub overdue: bool,
+    /// The store once could not say whether it has it: from then on only a yes counts.
+    pub doubted: bool,
 }
 
 #[derive(Debug)]

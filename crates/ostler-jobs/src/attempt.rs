@@ -55,12 +55,12 @@ impl Ending {
 /// Runs it to its end. Once the office hurries, whatever still runs is given up.
 pub(crate) async fn run(charge: &Charge, place: Place<'_>, office: &Office) -> Ending {
     let begun = Instant::now();
-    if charge.is_called_off() {
-        return Ending { end: AttemptEnd::Canceled, ..Ending::unbegun() };
-    }
-    let session = match enter(charge, &place).await {
-        Ok(session) => session,
-        Err(error) => return Ending { end: ended(Outcome::of(Err(error))), ..Ending::unbegun() },
+    let session = match unless_given_up(charge, office, enter(charge, &place)).await {
+        Ok(Ok(session)) => session,
+        Ok(Err(error)) => {
+            return Ending { end: ended(Outcome::of(Err(error))), ..Ending::unbegun() };
+        }
+        Err(end) => return Ending { end, ..Ending::unbegun() },
     };
     let attempt = Attempt {
         charge,
@@ -85,6 +85,29 @@ async fn enter(charge: &Charge, place: &Place<'_>) -> Result<Option<CallSession>
     match (&charge.job().spec.session, place) {
         (Some(session), Place::Pool(pool)) => pool.enter(session, None).await.map(Some),
         (Some(_), Place::Leased(..)) | (None, _) => Ok(None),
+    }
+}
+
+/// What comes of something that is done before anything runs; or the end, if that comes first.
+async fn unless_given_up<T>(
+    charge: &Charge,
+    office: &Office,
+    work: impl Future<Output = T>,
+) -> Result<T, AttemptEnd> {
+    tokio::select! {
+        biased;
+        () = given_up(charge, office.stage.subscribe()) => {
+            Err(if charge.is_called_off() { AttemptEnd::Canceled } else { AttemptEnd::Released })
+        }
+        done = work => Ok(done),
+    }
+}
+
+/// By whoever cancels the job, or by the end of the server.
+async fn given_up(charge: &Charge, mut stage: watch::Receiver<Stage>) {
+    tokio::select! {
+        () = charge.called_off() => {}
+        _ = stage.wait_for(|stage| *stage == Stage::Hurrying) => {}
     }
 }
 
@@ -128,44 +151,47 @@ impl Attempt<'_> {
     async fn shard(&self, shard: u32, count: u32, mut stop: watch::Receiver<bool>) -> Outcome {
         let mut running = self.call(shard, count);
         let mut gathered = Gathered::default();
-        let mut stopped = false;
-        let mut patience = std::pin::pin!(self.patience());
-        let mut patient = true;
+        let mut stopped = None;
+        let mut patience = std::pin::pin!(self.out_of_patience());
         loop {
-            let item = async {
-                self.story.room().await;
-                running.next().await
-            };
             let item = tokio::select! {
                 biased;
-                () = self.told_to_stop(&mut stop), if !stopped => None,
-                item = item => Some(item),
-                () = &mut patience, if patient => {
-                    patient = false;
-                    if running.worker().is_some() { continue } else { None }
+                () = self.told_to_stop(&mut stop), if stopped.is_none() => {
+                    stopped = Some(Stop::Told);
+                    running.cancel();
+                    continue;
                 }
+                () = &mut patience, if stopped.is_none() && running.worker().is_none() => {
+                    // It may have begun while nobody looked.
+                    if running.worker().is_none() {
+                        stopped = Some(Stop::Impatient);
+                        running.cancel();
+                    }
+                    continue;
+                }
+                item = running.next() => item,
             };
             match item {
-                None => {
-                    stopped = true;
-                    running.cancel();
-                }
-                Some(Item::Chunk(chunk)) => {
-                    self.tell(&chunk);
+                Item::Chunk(chunk) => {
+                    if stopped.is_none() {
+                        self.tell(&chunk, &mut stop).await;
+                    }
                     gathered.push(&chunk);
                     if gathered.len() as u64 > self.result_max {
                         let limit = self.result_max;
                         return Outcome::of(Err(Failure::ResultTooLarge { limit }.into()));
                     }
                 }
-                Some(Item::End(end)) => {
-                    return Outcome::of(end.map(|result| gathered.finish(result, self.yields())));
+                Item::End(end) => {
+                    let end = end.map(|result| gathered.finish(result, self.yields()));
+                    return ended_after(stopped, Outcome::of(end));
                 }
             }
         }
     }
 
-    async fn patience(&self) {
+    /// On a place of its own a call begins at once, or the place is out of service.
+    async fn out_of_patience(&self) {
         match self.place {
             Place::Leased(..) => tokio::time::sleep(PATIENCE).await,
             // The pool's own queue has its own patience.
@@ -180,19 +206,21 @@ impl Attempt<'_> {
         pool.functions().iter().any(|known| known.name == *function && known.streaming)
     }
 
-    fn tell(&self, chunk: &Body) {
+    /// Waits for room, so that a worker yields no faster than the store takes it.
+    async fn tell(&self, chunk: &Body, stop: &mut watch::Receiver<bool>) {
         let text = chunk.to_json();
         let value = serde_json::from_slice(&text).unwrap_or(Value::Null);
-        self.story.message(value, text.len());
+        tokio::select! {
+            () = self.story.room() => self.story.message(value, text.len()),
+            () = self.told_to_stop(stop) => {}
+        }
     }
 
-    /// By whoever cancels the job, by another shard that failed, or by the end of the server.
+    /// All of it is given up, or another shard has failed.
     async fn told_to_stop(&self, stop: &mut watch::Receiver<bool>) {
-        let mut stage = self.stage.clone();
         tokio::select! {
-            () = self.charge.called_off() => {}
+            () = given_up(self.charge, self.stage.clone()) => {}
             _ = stop.wait_for(|stop| *stop) => {}
-            _ = stage.wait_for(|stage| *stage == Stage::Hurrying) => {}
         }
     }
 
@@ -227,6 +255,25 @@ impl Attempt<'_> {
     }
 }
 
+/// Why a shard was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    Told,
+    /// It had not begun for too long.
+    Impatient,
+}
+
+/// One that began in the very moment when patience ended did nothing wrong.
+fn ended_after(stopped: Option<Stop>, outcome: Outcome) -> Outcome {
+    match (stopped, outcome) {
+        (Some(Stop::Impatient), Outcome::Stopped { began: true }) => {
+            let message = "its worker was out of service for too long and came back too late";
+            Outcome::failed(AttemptFailure::Crashed, "worker_not_serving", message)
+        }
+        (_, outcome) => outcome,
+    }
+}
+
 /// The first of them to end. It is taken out.
 async fn first_of<F: Future<Output = Outcome> + Unpin>(
     running: &mut [Option<(u32, F)>],
@@ -253,34 +300,35 @@ fn time_left(deadline: Option<Timestamp>) -> Duration {
 
 /// The end of an attempt by the ends of its shards, in the order in which they came.
 fn combined(mut outcomes: Vec<(u32, Outcome)>, hurried: bool, count: u32) -> AttemptEnd {
-    let failed = outcomes.iter().position(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }));
-    let began = |outcome: &Outcome| match outcome {
-        Outcome::Completed(_) | Outcome::Failed { .. } => true,
-        Outcome::Stopped { began } => *began,
-        Outcome::Unbegun { .. } => false,
-    };
-    if let Some(first) = failed {
-        return ended(outcomes.swap_remove(first).1);
+    let of = |wanted: fn(&Outcome) -> bool| outcomes.iter().position(|(_, of)| wanted(of));
+    let (unfinished, begun) = (of(|outcome| !outcome.completed()), of(Outcome::began));
+    let (failed, unbegun) = (of(Outcome::failed_itself), of(|outcome| !outcome.began()));
+    match (unfinished, begun) {
+        (None, _) => completed(outcomes, count),
+        (Some(_), None) => AttemptEnd::Released,
+        // Whatever it made of being stopped.
+        (Some(_), _) if hurried => {
+            let message = "the server stopped before it had ended";
+            ended(Outcome::failed(AttemptFailure::Lost, "shutting_down", message))
+        }
+        (Some(_), _) => match (failed, unbegun) {
+            (Some(first), _) => ended(outcomes.swap_remove(first).1),
+            (None, Some(first)) => gang_broken(outcomes.swap_remove(first).1),
+            (None, None) => {
+                let message = "its request was cancelled, the job was not";
+                ended(Outcome::failed(AttemptFailure::Error, "cancelled", message))
+            }
+        },
     }
-    if outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Completed(_))) {
-        return completed(outcomes, count);
-    }
-    if !outcomes.iter().any(|(_, outcome)| began(outcome)) {
-        return AttemptEnd::Released;
-    }
-    if hurried {
-        let message = "the server stopped before it had ended";
-        return ended(Outcome::failed(AttemptFailure::Lost, "shutting_down", message));
-    }
-    let unbegun = outcomes.into_iter().find_map(|(_, outcome)| match outcome {
-        Outcome::Unbegun { error } => Some(error),
-        Outcome::Completed(_) | Outcome::Failed { .. } | Outcome::Stopped { .. } => None,
-    });
-    match unbegun {
-        Some(error) => AttemptEnd::Failed { failure: AttemptFailure::Crashed, error },
-        None => {
-            let message = "its request was cancelled, the job was not";
-            ended(Outcome::failed(AttemptFailure::Error, "cancelled", message))
+}
+
+/// Others had begun when one found that it could not.
+fn gang_broken(outcome: Outcome) -> AttemptEnd {
+    let failure = AttemptFailure::Crashed;
+    match outcome {
+        Outcome::Unbegun { error } => AttemptEnd::Failed { failure, error },
+        Outcome::Completed(_) | Outcome::Failed { .. } | Outcome::Stopped { .. } => {
+            ended(Outcome::failed(failure, "cancelled", "one of its requests never began"))
         }
     }
 }

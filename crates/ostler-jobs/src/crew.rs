@@ -16,11 +16,17 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How long a hand keeps its place while others may wait for it.
-const HOLD: Duration = Duration::from_millis(100);
+pub(crate) const HOLD: Duration = Duration::from_millis(100);
 /// Jobs that are shorter on average are fetched ahead.
 const SHORT: Duration = Duration::from_millis(20);
 /// And as many for each place.
 const AHEAD: usize = 4;
+/// What the ledger gives at once. Asked for more it would give less, which is how it says that there
+/// is no more.
+pub(crate) const CLAIM_MAX: usize = 256;
+/// Ends of attempts that may wait for the store, besides one for each place. Beyond that nothing is
+/// begun.
+const ENDS_MAX: usize = 256;
 /// What was fetched and not begun for this long goes back.
 const STALE: Duration = Duration::from_millis(250);
 const FIRST_REST: Duration = Duration::from_millis(20);
@@ -52,6 +58,8 @@ pub(crate) struct Crew<J> {
     seeking: usize,
     idle: usize,
     busy: usize,
+    /// Ends of attempts that are not stored yet.
+    ending: usize,
     /// Claimed and not begun, with the time of the claim.
     stock: VecDeque<(Instant, J)>,
     claiming: bool,
@@ -83,6 +91,7 @@ impl<J> Crew<J> {
             seeking: 0,
             idle: 0,
             busy: 0,
+            ending: 0,
             stock: VecDeque::new(),
             claiming: false,
             news: false,
@@ -137,17 +146,26 @@ impl<J> Crew<J> {
         self.rest.is_some_and(|rest| now < rest.until)
     }
 
+    /// The store is behind: the end of what would be begun could not be kept.
+    fn lags(&self) -> bool {
+        self.ending >= self.places + ENDS_MAX
+    }
+
+    /// Nothing is to be begun now.
+    fn halts(&self, now: Instant) -> bool {
+        self.closed || self.lags() || self.resting(now)
+    }
+
     /// One more is needed.
     pub fn wants_hand(&self, now: Instant) -> bool {
-        !self.closed
-            && !self.resting(now)
+        !self.halts(now)
             && self.seeking + self.with_places() < self.places
             && self.seeking + self.idle < self.wanted()
     }
 
     /// One of those that wait for a place waits for nothing.
     pub fn has_spare(&self, now: Instant) -> bool {
-        self.closed || self.resting(now) || self.seeking + self.idle > self.wanted()
+        self.halts(now) || self.seeking + self.idle > self.wanted()
     }
 
     pub fn enters(&mut self) {
@@ -180,6 +198,9 @@ impl<J> Crew<J> {
         if self.closed || self.resting(now) || (held >= HOLD && !drains) {
             return Next::Leave;
         }
+        if self.lags() {
+            return if held < HOLD { Next::Wait } else { Next::Leave };
+        }
         self.draining |= held >= HOLD;
         match self.stock.pop_front() {
             Some((_, job)) => {
@@ -200,6 +221,18 @@ impl<J> Crew<J> {
         });
     }
 
+    /// The end of an attempt waits for the store.
+    pub fn ends(&mut self) {
+        self.ending += 1;
+    }
+
+    /// And waits no more. True: work goes on with that.
+    pub fn end_kept(&mut self) -> bool {
+        let lagged = self.lags();
+        self.ending -= 1;
+        lagged && !self.lags()
+    }
+
     /// The pool let nobody in.
     pub fn refused(&mut self, now: Instant) {
         if self.resting(now) {
@@ -214,12 +247,12 @@ impl<J> Crew<J> {
     /// How many jobs to claim now. It counts as under way until [`claimed`](Self::claimed) or
     /// [`unclaimed`](Self::unclaimed) says otherwise.
     pub fn claim(&mut self, now: Instant) -> Option<usize> {
-        if self.closed || self.claiming || self.dry || self.draining || self.resting(now) {
+        if self.halts(now) || self.claiming || self.dry || self.draining {
             return None;
         }
         let short = self.mean.is_some_and(|mean| mean < SHORT);
         let ahead = if short { AHEAD * self.with_places() } else { 0 };
-        let limit = (self.idle + ahead).saturating_sub(self.stock.len());
+        let limit = (self.idle + ahead).saturating_sub(self.stock.len()).min(CLAIM_MAX);
         if limit == 0 {
             return None;
         }

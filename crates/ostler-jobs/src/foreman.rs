@@ -9,7 +9,7 @@ use ostler_core::JobStatus;
 use ostler_runtime::Pool;
 use ostler_store::ledger::LedgerError;
 use ostler_store::ledger::job::JobFilter;
-use tokio::sync::{Notify, RwLock, Semaphore, watch};
+use tokio::sync::{Notify, RwLock, watch};
 
 use crate::attempt::Ending;
 use crate::crew::{Crew, Next};
@@ -17,9 +17,6 @@ use crate::hand::{self, Post};
 use crate::office::{Heard, Office, Stage};
 use crate::roll::Charge;
 use crate::{gang, orphans, settle};
-
-/// Ends of attempts that may wait for the store, for all hands together. Beyond that no job is begun.
-const ENDS_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct Foreman {
@@ -32,7 +29,6 @@ pub(crate) struct Foreman {
     turn: watch::Sender<()>,
     /// For whoever looks for gangs: there may be one.
     pub gangs: Notify,
-    pub ends: Arc<Semaphore>,
     /// Read by whoever claims, until what came of it is on the roll. Whoever compares the roll with
     /// the ledger has it alone.
     pub books: RwLock<()>,
@@ -47,7 +43,6 @@ impl Foreman {
             bell: Notify::new(),
             turn: watch::Sender::new(()),
             gangs: Notify::new(),
-            ends: Arc::new(Semaphore::new(ENDS_MAX)),
             books: RwLock::new(()),
         });
         let tasks = &foreman.office.tasks;
@@ -79,6 +74,12 @@ impl Foreman {
             self.bell.notify_one();
         }
         next
+    }
+
+    /// Counts an end until it is stored.
+    pub fn end_waits(self: &Arc<Self>) -> WaitingEnd {
+        self.crew().ends();
+        WaitingEnd { foreman: Arc::clone(self) }
     }
 
     pub fn turns(&self) -> watch::Receiver<()> {
@@ -200,9 +201,43 @@ impl Foreman {
     }
 }
 
+/// The end of an attempt on its way to the store. It is there when this is dropped.
+#[derive(Debug)]
+pub(crate) struct WaitingEnd {
+    foreman: Arc<Foreman>,
+}
+
+impl Drop for WaitingEnd {
+    fn drop(&mut self) {
+        let goes_on = self.foreman.crew().end_kept();
+        if goes_on {
+            self.foreman.change(|_| ());
+        }
+    }
+}
+
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_store::Content;
+    use ostler_store::ledger::job::NewJob;
+    use ostler_store::ledger::key::Asked;
+    use ostler_store::ledger::{Ledger, LedgerSettings};
+
+    use crate::crew::CLAIM_MAX;
+
+    #[tokio::test]
+    async fn the_ledger_gives_as_many_at_once_as_are_ever_asked_for() {
+        let ledger = Ledger::in_memory(LedgerSettings::default());
+        let job = NewJob::new("py", "f", Content::new("application/json", ""));
+        ledger.submit(vec![job; CLAIM_MAX], Asked::default()).await.expect("they are taken");
+        let claimed = ledger.claim("py", CLAIM_MAX).await.expect("they are there");
+        assert_eq!(claimed.len(), CLAIM_MAX);
     }
 }

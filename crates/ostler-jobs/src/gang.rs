@@ -6,14 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_core::{AttemptFailure, Refusal};
-use ostler_runtime::{Lease, LeaseRequest, Pool, Refused};
-use ostler_store::ledger::job::AttemptEnd;
+use ostler_runtime::{Lease, LeaseRequest, Pool};
 use ostler_store::ledger::{JobId, LedgerError};
-use serde_json::json;
 use tokio::sync::oneshot;
 
-use crate::attempt::{self, Ending, Place};
+use crate::attempt::{self, Place};
 use crate::foreman::Foreman;
 use crate::hand::FOR_EVER;
 use crate::office::Stage;
@@ -69,15 +66,11 @@ async fn next(foreman: &Arc<Foreman>) -> Looked {
         leased = pool.lease(request) => leased,
         () = gone(foreman, &job) => return Looked::Done,
     };
-    let work = match leased {
-        Ok(lease) => Work::Run(pool, lease),
-        Err(Refused::Pool(Refusal::TooManyWorkers)) => Work::fail(workers, pool.size_max()),
-        Err(Refused::Pool(Refusal::NotInKeyedPool)) => Work::fail(workers, 1),
-        Err(_) => return Looked::NotNow,
-    };
+    // Also where the pool has too few workers: it had enough when the job was taken, and may again.
+    let Ok(lease) = leased else { return Looked::NotNow };
     // A task of its own: what the ledger has given must be taken, whatever becomes of this one.
     let (claimed, answer) = oneshot::channel();
-    office.tasks.spawn(begin(Arc::clone(foreman), job, work, claimed));
+    office.tasks.spawn(begin(Arc::clone(foreman), job, (pool, lease), claimed));
     match answer.await {
         Ok(true) => Looked::Done,
         Ok(false) | Err(_) => Looked::NotNow,
@@ -99,38 +92,18 @@ async fn gone(foreman: &Foreman, job: &JobId) {
     }
 }
 
-/// What is done with a gang once it is claimed.
-enum Work {
-    Run(Pool, Lease),
-    /// Its pool will never have so many workers.
-    Fail {
-        message: String,
-    },
-}
-
-impl Work {
-    fn fail(workers: u32, max: u32) -> Work {
-        let message = format!("the job wants {workers} workers at once and its pool has {max}");
-        Work::Fail { message }
-    }
-}
-
-async fn begin(foreman: Arc<Foreman>, job: JobId, work: Work, claimed: oneshot::Sender<bool>) {
+async fn begin(
+    foreman: Arc<Foreman>,
+    job: JobId,
+    (pool, lease): (Pool, Lease),
+    claimed: oneshot::Sender<bool>,
+) {
     let charge = claim(&foreman, &job).await;
     // Nobody hears it who has stopped looking.
     let _ = claimed.send(charge.is_ok());
     let Ok(Some(charge)) = charge else { return };
-    let ending = match &work {
-        Work::Run(pool, lease) => {
-            attempt::run(&charge, Place::Leased(pool, lease), &foreman.office).await
-        }
-        Work::Fail { message } => {
-            let error = json!({ "code": "too_many_workers", "message": message });
-            let end = AttemptEnd::Failed { failure: AttemptFailure::Invalid, error };
-            Ending { end, ..Ending::unbegun() }
-        }
-    };
-    drop(work);
+    let ending = attempt::run(&charge, Place::Leased(&pool, &lease), &foreman.office).await;
+    drop(lease);
     settle::settle(&foreman.office, charge, ending).await;
 }
 

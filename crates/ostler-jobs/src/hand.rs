@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use ostler_runtime::{Lease, LeaseRequest, Pool};
 use ostler_store::ledger::job::AttemptEnd;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::attempt::{self, Place};
-use crate::crew::{Next, Stand};
+use crate::crew::{HOLD, Next, Stand};
 use crate::foreman::Foreman;
 use crate::roll::Charge;
 use crate::settle;
@@ -47,14 +46,10 @@ impl Post {
         }
     }
 
-    /// The next job, and leave to end one. None: the place is to be given back.
-    async fn next(&mut self, since: Instant) -> Option<(Charge, OwnedSemaphorePermit)> {
+    /// The next job. None: the place is to be given back.
+    async fn next(&mut self, since: Instant) -> Option<Charge> {
         let mut turns = self.foreman.turns();
-        let Ok(permit) = Arc::clone(&self.foreman.ends).try_acquire_owned() else {
-            // The store lags behind: nothing is begun whose end could not be kept.
-            self.foreman.change(|crew| crew.refused(Instant::now()));
-            return None;
-        };
+        let over = tokio::time::Instant::from_std(since + HOLD);
         loop {
             let next = {
                 let now = Instant::now();
@@ -63,10 +58,11 @@ impl Post {
             match next {
                 Next::Run(charge) => {
                     self.stand = Stand::Busy;
-                    return Some((charge, permit));
+                    return Some(charge);
                 }
                 Next::Leave => return None,
-                Next::Wait => turns.changed().await.ok()?,
+                // Not for longer than it may: the store may be slow.
+                Next::Wait => drop(tokio::time::timeout_at(over, turns.changed()).await),
             }
         }
     }
@@ -94,12 +90,12 @@ pub(crate) async fn work(mut post: Post, pool: Pool) {
     }
     post.move_to(Stand::Idle);
     let since = Instant::now();
-    while let Some((charge, permit)) = post.next(since).await {
+    while let Some(charge) = post.next(since).await {
         if place.as_ref().is_some_and(|lease| lease.ended().is_some()) || own_way(&charge) {
             // Held on to, it would keep the job's own call from its place.
             place = None;
         }
-        let goes_on = run(&mut post, &pool, place.as_ref(), charge, permit).await;
+        let goes_on = run(&mut post, &pool, place.as_ref(), charge).await;
         if !goes_on || (place.is_none() && pool.keyed_by().is_none()) {
             return;
         }
@@ -112,13 +108,7 @@ fn own_way(charge: &Charge) -> bool {
 }
 
 /// False: there is no use in going on here.
-async fn run(
-    post: &mut Post,
-    pool: &Pool,
-    place: Option<&Lease>,
-    charge: Charge,
-    permit: OwnedSemaphorePermit,
-) -> bool {
+async fn run(post: &mut Post, pool: &Pool, place: Option<&Lease>, charge: Charge) -> bool {
     let foreman = Arc::clone(&post.foreman);
     let place = match place {
         Some(lease) => Place::Leased(pool, lease),
@@ -130,10 +120,10 @@ async fn run(
         true => crew.refused(Instant::now()),
         false => crew.ran(ending.time),
     });
-    let office = Arc::clone(&foreman.office);
+    let (office, waiting) = (Arc::clone(&foreman.office), foreman.end_waits());
     foreman.office.tasks.spawn(async move {
         settle::settle(&office, charge, ending).await;
-        drop(permit);
+        drop(waiting);
     });
     post.move_to(Stand::Idle);
     !released

@@ -91,6 +91,15 @@ impl Jobs {
         self.office().submit(jobs, asked).await
     }
 
+    /// Fills in what a job leaves open, as [`submit`](Self::submit) does by itself: for one that
+    /// is to be submitted later.
+    ///
+    /// # Errors
+    /// If its pool is unknown or too small.
+    pub fn complete(&self, job: &mut NewJob) -> Result<(), JobError> {
+        self.office().complete(job, 0)
+    }
+
     /// Waits until it has its end, or the time is over: then it is as it is.
     pub async fn wait(&self, id: &JobId, time: Duration) -> Result<Job, LedgerError> {
         let ended = async {
@@ -119,14 +128,19 @@ impl Jobs {
     /// Begins nothing any more, gives what runs so much time to end, and gives up what has not
     /// ended then: its attempt is lost. When this returns nothing runs.
     pub async fn stop(&self, grace: Duration) {
+        self.stop_within(grace, LAST_GRACE).await;
+    }
+
+    async fn stop_within(&self, grace: Duration, last_grace: Duration) {
         let office = self.office();
         office.advance(Stage::Stopping);
         if tokio::time::timeout(grace, office.tasks.ended()).await.is_ok() {
             return;
         }
         office.advance(Stage::Hurrying);
-        drop(tokio::time::timeout(LAST_GRACE, office.tasks.ended()).await);
+        drop(tokio::time::timeout(last_grace, office.tasks.ended()).await);
         office.tasks.abort();
+        office.tasks.ended().await;
     }
 }
 
@@ -178,5 +192,27 @@ impl Office {
             if pools.len() == 1 { pools.pop() } else { None }
         };
         self.settings.default_pool.clone().or_else(only)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_store::ledger::LedgerSettings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_does_not_let_go_has_ended_too_when_all_is_stopped() {
+        let ledger = Ledger::in_memory(LedgerSettings::default());
+        let log = Arc::new(EventLog::new(1));
+        let jobs = Jobs::start(ledger, Directory::new(), log, JobSettings::default());
+        let held = Arc::new(());
+        let holds = Arc::clone(&held);
+        jobs.office().tasks.spawn(async move {
+            let _held = holds;
+            std::future::pending::<()>().await;
+        });
+        jobs.stop_within(Duration::ZERO, Duration::ZERO).await;
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }

@@ -12,7 +12,6 @@ use ostler_store::Content;
 use ostler_store::ledger::JobId;
 use ostler_store::ledger::job::{Children, NewJob};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::base64;
@@ -134,9 +133,11 @@ pub(crate) fn read(body: &Body, duty: Option<&Duty>) -> Result<NewJob, String> {
     let text = body.to_json();
     let order: Order = serde_json::from_slice(&text)
         .map_err(|error| format!("job.submit takes a job as POST /api/jobs does: {error}"))?;
-    let key = order.occurrence.zip(duty).map(|(_, duty)| child_key(&text, duty));
+    let counted = order.occurrence.is_some();
     let mut job = order.meant(duty)?;
-    job.child_key = key.filter(|_| job.parent.is_some());
+    if let Some(duty) = duty.filter(|_| counted && job.parent.is_some()) {
+        job.child_key = Some(child_key(&text, duty)?);
+    }
     Ok(job)
 }
 
@@ -201,16 +202,18 @@ fn payload(given: Option<&RawValue>) -> Body {
 
 /// Told apart is whatever differs in anything but its time, which another attempt reckons from
 /// another now.
-fn child_key(text: &[u8], duty: &Duty) -> String {
-    let mut whole: Value = serde_json::from_slice(text).expect("it was read before");
-    if let Value::Object(fields) = &mut whole {
-        fields.remove("run_at");
-    }
+fn child_key(text: &[u8], duty: &Duty) -> Result<String, String> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_slice(text)
+        .map_err(|error| format!("job.submit takes a JSON object: {error}"))?;
+    fields.remove("run_at");
     let mut digest = Digest::default();
     digest.text(&duty.job);
     digest.text(&duty.shard.to_string());
-    digest.value(&whole);
-    digest.finish()
+    for (name, value) in fields {
+        digest.text(&name);
+        digest.json(value);
+    }
+    Ok(digest.finish())
 }
 
 #[cfg(test)]

@@ -42,6 +42,23 @@ impl Outcome {
         }
     }
 
+    pub fn completed(&self) -> bool {
+        matches!(self, Outcome::Completed(_))
+    }
+
+    pub fn failed_itself(&self) -> bool {
+        matches!(self, Outcome::Failed { .. })
+    }
+
+    /// The function may have been entered.
+    pub fn began(&self) -> bool {
+        match self {
+            Outcome::Completed(_) | Outcome::Failed { .. } => true,
+            Outcome::Stopped { began } => *began,
+            Outcome::Unbegun { .. } => false,
+        }
+    }
+
     pub fn failed(failure: AttemptFailure, code: &str, message: &str) -> Outcome {
         Outcome::Failed { failure, error: json!({ "code": code, "message": message }) }
     }

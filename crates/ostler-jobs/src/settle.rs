@@ -1,5 +1,8 @@
 //! Has the end of an attempt stored. It is offered again until the ledger takes it or says that it
 //! comes too late: an end that was forgotten would leave its job running for ever.
+//!
+//! What was said last is stored before the end, because nothing can be said after it. Under load that
+//! costs no commit: the words of one job go with the end of another.
 
 use std::time::Duration;
 
@@ -15,22 +18,20 @@ use crate::roll::Charge;
 
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// An end does not wait for ever for words that the store does not want.
+const WORDS_TRIES: u32 = 16;
 
 pub(crate) async fn settle(office: &Office, charge: Charge, ending: Ending) {
     let Ending { mut end, mut said, .. } = ending;
     let (job, fence) = (charge.id(), charge.fence());
-    let mut wait = FIRST_WAIT;
+    let (mut wait, mut tries) = (FIRST_WAIT, 0);
     loop {
-        // Both are handed in at once and taken in this order: one commit, not two.
-        let say = async {
-            if said.is_empty() { Ok(()) } else { office.ledger.say(job, fence, said.clone()).await }
-        };
-        let finish = office.ledger.finish(job, fence, end.clone());
-        let (stored, finished) = tokio::join!(say, finish);
-        if stored.is_ok() {
+        tries += 1;
+        if tries == WORDS_TRIES {
             said.clear();
         }
-        match finished {
+        let finished = office.ledger.finish_saying(job, fence, said.clone(), end.clone());
+        match finished.await {
             Ok(Finished::Taken(job)) => return tell(office, &job, &end),
             Ok(Finished::Stale) | Err(LedgerError::NoJob { .. }) => return,
             Err(error) if passes(&error) => {
@@ -85,76 +86,4 @@ fn tell(office: &Office, job: &Job, end: &AttemptEnd) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use ostler_runtime::{Directory, EventLog};
-    use ostler_store::Content;
-    use ostler_store::ledger::job::{NewJob, Saying};
-    use ostler_store::ledger::key::Asked;
-    use ostler_store::ledger::{JobId, Ledger, LedgerSettings};
-    use serde_json::Value;
-
-    use super::*;
-    use crate::office::JobSettings;
-
-    async fn office() -> Arc<Office> {
-        let ledger = Ledger::in_memory(LedgerSettings { result_max: 8, ..Default::default() });
-        let job = NewJob::new("py", "f", Content::new("application/json", ""));
-        ledger.submit(vec![job], Asked::default()).await.expect("it is taken");
-        let log = Arc::new(EventLog::new(1));
-        Office::open(ledger, Directory::new(), log, JobSettings::default())
-    }
-
-    async fn claim(office: &Office) -> Charge {
-        let claimed = office.ledger.claim("py", 1).await.expect("it is there").remove(0);
-        office.roll.claiming().take(claimed)
-    }
-
-    fn completed(text: &'static str) -> Ending {
-        let end = AttemptEnd::Completed(Content::new("application/json", text));
-        Ending { end, said: vec![Saying::Message(1.into())], time: Duration::ZERO }
-    }
-
-    async fn job(office: &Office, id: &JobId) -> Job {
-        office.ledger.job(id).await.expect("it is there")
-    }
-
-    #[tokio::test]
-    async fn what_was_said_is_stored_before_the_end() {
-        let office = office().await;
-        let charge = claim(&office).await;
-        let id = charge.id().clone();
-        settle(&office, charge, completed("7")).await;
-        assert_eq!(job(&office, &id).await.status, JobStatus::Completed);
-        let story = office.ledger.events(&id, 0, 100).await.expect("it is there");
-        let kinds: Vec<&str> = story.iter().map(|event| &*event.kind).rev().take(2).collect();
-        assert_eq!(kinds, ["status", "message"]);
-        assert!(!office.roll.holds(&id));
-    }
-
-    #[tokio::test]
-    async fn an_end_that_comes_too_late_changes_nothing() {
-        let office = office().await;
-        let late = claim(&office).await;
-        let id = late.id().clone();
-        let released = AttemptEnd::Released;
-        office.ledger.finish(&id, late.fence(), released).await.expect("it is taken");
-        let next = claim(&office).await;
-        settle(&office, late, completed("7")).await;
-        assert_eq!(job(&office, &id).await.status, JobStatus::Running);
-        settle(&office, next, completed("8")).await;
-        assert_eq!(&job(&office, &id).await.result.expect("one").bytes[..], b"8");
-    }
-
-    #[tokio::test]
-    async fn a_result_that_is_too_large_fails_the_job() {
-        let office = office().await;
-        let charge = claim(&office).await;
-        let id = charge.id().clone();
-        settle(&office, charge, completed(r#""more than eight""#)).await;
-        let job = job(&office, &id).await;
-        assert_eq!(job.status, JobStatus::Failed);
-        assert_ne!(job.error, None::<Value>);
-    }
-}
+mod tests;

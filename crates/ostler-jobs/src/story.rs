@@ -55,7 +55,11 @@ impl Story {
     }
 
     pub fn message(&self, value: Value, bytes: usize) {
-        self.inner().push(Saying::Message(value), bytes);
+        self.push(Saying::Message(value), bytes);
+    }
+
+    fn push(&self, saying: Saying, bytes: usize) {
+        self.inner().push(saying, bytes);
         self.news.notify_one();
     }
 
@@ -80,7 +84,7 @@ impl Story {
     /// Stores what is said, until the story is closed. What is left then is to be [taken](Self::rest).
     pub async fn keep(&self, ledger: &Ledger, job: &JobId, fence: u64) {
         while self.gathered().await {
-            let batch = self.inner().take(ENOUGH);
+            let batch = self.inner().take();
             let said = ledger.say(job, fence, batch.iter().map(|(_, s)| s.clone()).collect()).await;
             self.room.notify_waiters();
             if let Err(error) = said {
@@ -124,7 +128,8 @@ impl Story {
         let mut rest: Vec<Saying> = inner.sayings.drain(..).map(|(_, saying)| saying).collect();
         inner.bytes = 0;
         if dropped > 0 {
-            let text = format!("{dropped} log lines came too fast and were not kept");
+            let text =
+                format!("{dropped} lines of progress and log came too fast and were not kept");
             rest.push(Saying::Log { level: "warning".to_owned(), text });
         }
         rest
@@ -141,11 +146,9 @@ impl Inner {
         self.sayings.push_back((bytes, saying));
     }
 
-    fn take(&mut self, limit: usize) -> Vec<(usize, Saying)> {
-        let count = limit.min(self.sayings.len());
-        let taken: Vec<_> = self.sayings.drain(..count).collect();
-        self.bytes -= taken.iter().map(|(bytes, _)| bytes).sum::<usize>();
-        taken
+    fn take(&mut self) -> Vec<(usize, Saying)> {
+        self.bytes = 0;
+        self.sayings.drain(..).collect()
     }
 
     fn put_back(&mut self, taken: Vec<(usize, Saying)>) {
@@ -166,7 +169,8 @@ pub(crate) struct Scribe {
 impl Listener for Scribe {
     fn began(&self, worker: &Arc<str>) {
         let saying = Saying::Worker { shard: self.shard, worker: worker.to_string() };
-        self.story.overhear(saying, worker.len());
+        // One for each shard: there is always room for it.
+        self.story.push(saying, worker.len());
     }
 
     fn progress(&self, json: &str) {

@@ -8,24 +8,26 @@ use tokio::task::JoinSet;
 
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    set: Mutex<JoinSet<()>>,
+    /// None: nothing runs any more, and nothing is begun.
+    set: Mutex<Option<JoinSet<()>>>,
     alive: watch::Sender<usize>,
 }
 
 impl Default for Tasks {
     fn default() -> Self {
-        Tasks { set: Mutex::default(), alive: watch::Sender::new(0) }
+        Tasks { set: Mutex::new(Some(JoinSet::new())), alive: watch::Sender::new(0) }
     }
 }
 
 impl Tasks {
-    fn set(&self) -> MutexGuard<'_, JoinSet<()>> {
+    fn set(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
         self.set.lock().expect("no code panics here")
     }
 
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let alive = Alive::new(&self.alive);
         let mut set = self.set();
+        let Some(set) = set.as_mut() else { return };
+        let alive = Alive::new(&self.alive);
         while set.try_join_next().is_some() {}
         set.spawn(async move {
             let _alive = alive;
@@ -33,8 +35,10 @@ impl Tasks {
         });
     }
 
+    /// Each of them stops at its next pause; [`ended`](Self::ended) tells when all have.
     pub fn abort(&self) {
-        self.set().abort_all();
+        let set = self.set().take();
+        drop(set);
     }
 
     /// Waits for all of them, those included that others of them start.
@@ -57,5 +61,28 @@ impl Alive {
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0.send_modify(|alive| *alive -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn after_the_end_nothing_begins_that_somebody_still_starts() {
+        let (tasks, held) = (Tasks::default(), Arc::new(()));
+        let hold = |held: Arc<()>| async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        };
+        tasks.spawn(hold(Arc::clone(&held)));
+        tasks.abort();
+        tasks.spawn(hold(Arc::clone(&held)));
+        let ended = tokio::time::timeout(Duration::from_secs(30), tasks.ended()).await;
+        assert!(ended.is_ok(), "somebody is alive");
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs of an in-memory ledger on real pools of real processes.
+//! Jobs on real pools of real processes.
 
 #[path = "jobs/cancelling.rs"]
 mod cancelling;
@@ -6,6 +6,8 @@ mod cancelling;
 mod children;
 #[path = "jobs/gangs.rs"]
 mod gangs;
+#[path = "jobs/kept.rs"]
+mod kept;
 #[path = "jobs/places.rs"]
 mod places;
 #[path = "jobs/running.rs"]

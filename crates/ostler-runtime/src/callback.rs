@@ -182,7 +182,7 @@ async fn own(
             request: parent.map(|parent| driver.name_of(parent)),
             duty: parent.and_then(|parent| parent.details.as_ref()?.duty.clone()),
         };
-        return desk.operate(ask).await.map_err(Denied::Host);
+        return outcome_of(desk.operate(ask)).await.map_err(Denied::Host);
     }
     let sessions = driver.directory.sessions();
     let pool = driver.launcher.pool();
@@ -212,18 +212,26 @@ async fn call_host(
         request: parent.map(|parent| driver.name_of(parent)),
         time_left,
     };
-    // A task of its own, so that a function that panics is an answer too; it ends with this one.
-    let mut task = JoinSet::new();
-    task.spawn(function(host_call));
-    match tokio::time::timeout(time_left, task.join_next()).await {
-        Ok(Some(Ok(result))) => result.map_err(Denied::Host),
-        Ok(_) => Err(Denied::Host(HostError::new("the function panicked"))),
+    match tokio::time::timeout(time_left, outcome_of(function(host_call))).await {
+        Ok(result) => result.map_err(Denied::Host),
         Err(_) => Err(Failure::TimedOut {
             phase: ostler_core::Waiting::Worker,
             started: Started::Yes,
             condition: None,
         }
         .into()),
+    }
+}
+
+/// In a task of its own, so that code that panics is an answer too; it ends with this one.
+async fn outcome_of(
+    work: impl Future<Output = Result<Body, HostError>> + Send + 'static,
+) -> Result<Body, HostError> {
+    let mut task = JoinSet::new();
+    task.spawn(work);
+    match task.join_next().await {
+        Some(Ok(result)) => result,
+        _ => Err(HostError::new("the function panicked")),
     }
 }
 

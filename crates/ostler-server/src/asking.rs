@@ -5,6 +5,8 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use ostler_store::ledger::key::{Asked, Key};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::problem::Problem;
 use crate::query::invalid;
@@ -26,6 +28,19 @@ pub(crate) struct Visit {
 pub(crate) struct Keyed {
     pub key: Key,
     pub request_id: Option<String>,
+}
+
+/// Why something is ordered, and under which key.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Because {
+    /// Kept with the change.
+    #[schema(min_length = 1, max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    pub reason: Option<String>,
+    /// An idempotency key, where there is none in the header.
+    #[schema(pattern = "^[ -~]{1,255}$")]
+    #[expect(dead_code, reason = "read before the body gets here")]
+    request_id: Option<String>,
 }
 
 /// What a handler is told of its request.

@@ -162,8 +162,8 @@ async fn answer(
     if let Some(key) = header_key(&head.headers)? {
         let key = key_of(&head.method, &head.uri, key.to_owned());
         let body = upload::received(incoming, encoding, limit).await?;
-        let asked = Asked { whom, function, client, head, body };
-        return asked.once(shared, key, id.get_or_insert_with(|| shared.next_request_id())).await;
+        let call = KeyedCall { whom, function, client, head, body };
+        return call.once(shared, key, id.get_or_insert_with(|| shared.next_request_id())).await;
     }
     let session = terms::session(&head.headers)?;
     let mut call = terms::described(&head.headers, client, session)?;
@@ -209,7 +209,7 @@ async fn perform(
 }
 
 /// A call with all that belongs to it, so that it can go on without its client.
-struct Asked {
+struct KeyedCall {
     whom: Whom,
     function: String,
     client: u64,
@@ -217,7 +217,7 @@ struct Asked {
     body: Body,
 }
 
-impl Asked {
+impl KeyedCall {
     /// Under a key: what came of it is kept, and given again to whoever asks again.
     async fn once(
         mut self,
@@ -235,12 +235,9 @@ impl Asked {
         // The call goes by the name that its answer has.
         self.head.headers.insert(REQUEST_ID, id.clone());
         let serving = Arc::clone(shared);
-        let work = async move {
-            let told = self.told(&serving).await;
-            told.map_err(|problem| (problem, HeaderMap::new()))
-        };
+        let work = async move { Ok(self.told(&serving).await?) };
         let never = |_| async { unreachable!("a call leaves nothing in the ledger") };
-        let told = once(shared, slip, work, never).await?.map_err(|(problem, _)| problem)?;
+        let told = once(shared, slip, work, never).await?.map_err(|refusal| refusal.problem)?;
         let mut response = told.into_response().map(Payload::Router);
         response.headers_mut().insert(REQUEST_ID, id.clone());
         Ok(response)

@@ -43,6 +43,11 @@ impl Errands {
         while left.join_next().await.is_some() {}
     }
 
+    /// Breaks off what is left.
+    pub fn abort(&self) {
+        self.lock().abort_all();
+    }
+
     fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -76,8 +76,8 @@ impl<'a> EventBody<'a> {
 pub(crate) struct EventQuery {
     /// Only of this pool.
     pool: Option<String>,
-    /// Only these, separated by commas: kinds, or all of `worker`, `pool`, `request`,
-    /// `session`.
+    /// Only these, separated by commas: kinds, or all of `worker`, `pool`, `request`, `session`,
+    /// `job`.
     #[param(inline, value_type = Option<Vec<KindName>>, style = Form, explode = false,
         min_items = 1)]
     kind: Option<String>,

@@ -22,10 +22,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use ostler_store::ledger::key::{Begun, Key};
+use ostler_store::ledger::LedgerError;
+use ostler_store::ledger::key::{Answer, Begun, Key};
 
 use crate::asking::{Keyed, Visit};
 use crate::given::Raw;
+use crate::key_desk::Presence;
 use crate::keys::{RouteKind, fingerprint, header_key, key_of, one_key, request_id};
 use crate::problem::Problem;
 use crate::remade;
@@ -34,7 +36,7 @@ use crate::told::{Told, frees_its_key, kept_problem};
 
 /// Until whoever is at it may be done.
 const SOON: Duration = Duration::from_secs(1);
-/// A store that fails may be back after a while; until then the key counts as in flight.
+/// A store that fails may be back after a while.
 const TRIES: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -78,8 +80,21 @@ pub(crate) struct Slip {
     pub request_id: String,
 }
 
-/// What came of a request: an answer, or a problem with the headers that belong to it.
-pub(crate) type Outcome = Result<Told, (Problem, HeaderMap)>;
+/// What came of a request.
+pub(crate) type Outcome = Result<Told, Box<Refusal>>;
+
+/// A problem, with the headers that belong to it.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub problem: Problem,
+    headers: HeaderMap,
+}
+
+impl From<Problem> for Box<Refusal> {
+    fn from(problem: Problem) -> Self {
+        Box::new(Refusal { problem, headers: HeaderMap::new() })
+    }
+}
 
 /// Every route that changes something passes here.
 pub(crate) async fn guard(
@@ -123,9 +138,9 @@ async fn attend(shared: Arc<Shared>, request: Request, next: Next) -> Result<Res
     };
     match once(&shared, slip, work, remake).await? {
         Ok(told) => Ok(told.into_response()),
-        Err((problem, headers)) => {
-            let mut response = problem.into_response();
-            response.headers_mut().extend(headers);
+        Err(refusal) => {
+            let mut response = refusal.problem.into_response();
+            response.headers_mut().extend(refusal.headers);
             Ok(response)
         }
     }
@@ -153,46 +168,64 @@ where
     R: FnOnce(String) -> A + Send,
     A: Future<Output = Result<Told, Problem>> + Send,
 {
-    let ledger = shared.jobs.ledger();
-    let begun = ledger.begin_key(&slip.key, slip.fingerprint, slip.stored).await;
-    let begun = match begun {
+    let present = shared.key_desk.come(&slip.key);
+    let begun = match begin(shared, &slip, &present).await {
         Ok(begun) => begun,
-        Err(error) => return refused(Problem::of_ledger(error)),
+        Err(error) => return Err(Problem::of_ledger(error).into()),
     };
     shared.keys.note(&begun);
     match begun {
         Begun::Fresh => {}
         Begun::Replay(answer) => return Ok(Told::again(answer)),
         Begun::Applied { resource } => return applied(shared, &slip, remake(resource).await).await,
-        Begun::InFlight => return refused(in_flight(&slip.key)),
-        Begun::Mismatch => return refused(reused(&slip.key)),
-        Begun::Unknown => return refused(unknown(&slip.key)),
+        Begun::InFlight => return Err(in_flight(&slip.key).into()),
+        Begun::Mismatch => return Err(reused(&slip.key).into()),
+        Begun::Unknown => return Err(unknown(&slip.key).into()),
     }
     let outcome = work.await;
     match &outcome {
         Ok(told) => keep(shared, &slip.key, told.kept()).await,
-        Err((problem, _)) if frees_its_key(problem) => release(shared, &slip.key).await,
-        Err((problem, _)) => {
-            keep(shared, &slip.key, kept_problem(problem, &slip.request_id)).await;
+        Err(refusal) if frees_its_key(&refusal.problem) => {
+            if let Err(error) = shared.jobs.ledger().abandon_key(&slip.key).await {
+                tracing::warn!(key = slip.key.key, "it is not free yet: {error}");
+                present.leave_idle();
+            }
+        }
+        Err(refusal) => {
+            keep(shared, &slip.key, kept_problem(&refusal.problem, &slip.request_id)).await;
         }
     }
     outcome
 }
 
+/// What the key is, where one that is only said to be in progress is free.
+async fn begin(shared: &Shared, slip: &Slip, present: &Presence<'_>) -> Result<Begun, LedgerError> {
+    let ledger = shared.jobs.ledger();
+    let mut begun = ledger.begin_key(&slip.key, slip.fingerprint, slip.stored).await;
+    if matches!(begun, Ok(Begun::InFlight | Begun::Mismatch)) && present.take_idle() {
+        begun = match ledger.abandon_key(&slip.key).await {
+            Ok(()) => ledger.begin_key(&slip.key, slip.fingerprint, slip.stored).await,
+            Err(error) => Err(error),
+        };
+        if begun.is_err() {
+            present.leave_idle();
+        }
+    } else if matches!(begun, Err(LedgerError::Doubtful { .. })) {
+        present.leave_idle();
+    }
+    begun
+}
+
 /// The effect was there before its answer: this one is kept in its stead.
 async fn applied(shared: &Shared, slip: &Slip, remade: Result<Told, Problem>) -> Outcome {
-    match remade {
-        Ok(told) => {
-            keep(shared, &slip.key, told.kept()).await;
-            Ok(told.replayed())
-        }
-        Err(problem) => refused(problem),
-    }
+    let told = remade?;
+    keep(shared, &slip.key, told.kept()).await;
+    Ok(told.replayed())
 }
 
 /// The answer is known whatever becomes of this; without it the key says that it was applied, or
 /// is in doubt.
-async fn keep(shared: &Shared, key: &Key, answer: ostler_store::ledger::key::Answer) {
+async fn keep(shared: &Shared, key: &Key, answer: Answer) {
     let mut pause = FIRST_PAUSE;
     for _ in 0..TRIES {
         match shared.jobs.ledger().finish_key(key, answer.clone()).await {
@@ -204,27 +237,14 @@ async fn keep(shared: &Shared, key: &Key, answer: ostler_store::ledger::key::Ans
     }
 }
 
-async fn release(shared: &Shared, key: &Key) {
-    let mut pause = FIRST_PAUSE;
-    for _ in 0..TRIES {
-        match shared.jobs.ledger().abandon_key(key).await {
-            Ok(()) => return,
-            Err(error) => tracing::warn!(key = key.key, "it is not free yet: {error}"),
-        }
-        tokio::time::sleep(pause).await;
-        pause *= 2;
-    }
-}
-
-fn refused(problem: Problem) -> Outcome {
-    Err((problem, HeaderMap::new()))
-}
-
 /// What a handler answered, as a whole.
 async fn outcome(mut response: Response) -> Outcome {
     match response.extensions_mut().remove::<Problem>() {
-        Some(problem) => Err((problem, std::mem::take(response.headers_mut()))),
-        None => Told::of(response).await.or_else(refused),
+        Some(problem) => {
+            let headers = std::mem::take(response.headers_mut());
+            Err(Box::new(Refusal { problem, headers }))
+        }
+        None => Ok(Told::of(response).await?),
     }
 }
 

@@ -13,11 +13,12 @@ use bytes::BytesMut;
 use ostler_store::ledger::job::{Job, JobEvent};
 use ostler_store::ledger::{JobId, LedgerError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::jobs::{found, id_of};
+use crate::list;
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::segment::Segment;
@@ -39,6 +40,25 @@ pub(crate) struct JobEventBody<'a> {
     pub kind: &'a str,
     #[schema(value_type = Value)]
     pub data: &'a Value,
+}
+
+/// The last event: how the job ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobEndBody<'a> {
+    /// COMPLETED, FAILED or CANCELED.
+    pub status: &'static str,
+    pub reason: Option<&'a str>,
+    #[schema(value_type = Option<Value>)]
+    pub error: Option<&'a Value>,
+    pub attempts: u32,
+}
+
+/// The last event where the rest of the story is not to be had.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobGoneBody {
+    /// `job_not_found`: it was pruned.
+    pub code: &'static str,
+    pub detail: String,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -71,7 +91,7 @@ pub(crate) async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = id_of(&id)?;
-    let after = last_event_id(&headers)?.or(query.after).unwrap_or_default();
+    let after = list::after("after", last_event_id(&headers)?.or(query.after))?;
     found(&shared, &id).await?;
     let changes = shared.jobs.changes(&id);
     let closing = shared.closing.subscribe();
@@ -156,23 +176,26 @@ impl Source for Following {
 fn put(out: &mut BytesMut, line: &JobEvent) {
     let (kind, data) = (line.kind.as_str(), &line.data);
     let body = JobEventBody { seq: line.seq, at: rfc3339(line.at), kind, data };
-    let data = serde_json::to_vec(&body).expect("plain data with text keys");
-    sse::put(out, Some(line.seq), kind, &data);
+    put_body(out, line.seq, kind, &body);
 }
 
 fn put_end(out: &mut BytesMut, after: u64, job: &Job) {
-    let data = json!({
-        "status": job.status.name(),
-        "reason": job.reason,
-        "error": job.error,
-        "attempts": job.attempt,
-    });
-    sse::put(out, Some(after), "end", data.to_string().as_bytes());
+    let body = JobEndBody {
+        status: job.status.name(),
+        reason: job.reason.as_deref(),
+        error: job.error.as_ref(),
+        attempts: job.attempt,
+    };
+    put_body(out, after, "end", &body);
 }
 
 /// Pruned while it was followed, or the store cannot be read. Whoever comes back finds out.
 fn put_gone(out: &mut BytesMut, after: u64, error: &LedgerError) {
     let problem = Problem::of_ledger(error.clone());
-    let data = json!({ "code": problem.code, "detail": problem.detail });
-    sse::put(out, Some(after), "gone", data.to_string().as_bytes());
+    put_body(out, after, "gone", &JobGoneBody { code: problem.code, detail: problem.detail });
+}
+
+fn put_body(out: &mut BytesMut, id: u64, event: &str, body: &impl Serialize) {
+    let data = serde_json::to_vec(body).expect("plain data with text keys");
+    sse::put(out, Some(id), event, &data);
 }

@@ -199,10 +199,8 @@ impl JobOrder {
             let detail = format!("`job.{field}` has no meaning in a schedule");
             return Err(invalid(detail).with("field", field));
         }
-        let job = self.meant(shared, None)?;
-        shared
-            .pool(&job.pool)
-            .map_err(|_| Problem::unknown_pool(&job.pool, &shared.pool_names()))?;
+        let mut job = self.meant(shared, None)?;
+        shared.jobs.complete(&mut job).map_err(Problem::of_job)?;
         Ok(job)
     }
 }

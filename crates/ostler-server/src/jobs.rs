@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ok};
-use crate::asking::Asking;
+use crate::asking::{Asking, Because};
 use crate::given::{Given, Perhaps};
 use crate::job_body::{AttemptBody, JobBody, JobStep};
 use crate::job_order::{BatchOrder, JobOrder};
@@ -50,7 +50,8 @@ pub(crate) async fn submit(
         shared.jobs.submit(vec![job], asking.plainly()).await.map_err(Problem::of_job)?;
     let Submitted { mut job, known } = submitted.pop().expect("as many as were submitted");
     if let Some(time) = patience.0 {
-        job = awaited(&shared, &job.id, time).await?;
+        // It was accepted, whatever is the matter with reading it now.
+        job = awaited(&shared, &job.id, time).await.unwrap_or(job);
     }
     let ended = patience.0.is_some() && job.status.terminal();
     let status = if known || ended { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -209,6 +210,7 @@ pub(crate) struct StepQuery {
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<usize>,
     /// `next_cursor` of the page before: those after this `seq`.
+    #[param(maximum = 9223372036854775807u64)]
     cursor: Option<u64>,
 }
 
@@ -222,7 +224,7 @@ pub(crate) async fn transitions(
     Params(query): Params<StepQuery>,
 ) -> Result<Answer<Page<JobStep>>, Problem> {
     let id = id_of(&id)?;
-    let (limit, after) = (list::limit(query.limit)?, query.cursor.unwrap_or_default());
+    let (limit, after) = (list::limit(query.limit)?, list::after("cursor", query.cursor)?);
     found(&shared, &id).await?;
     let ledger = shared.jobs.ledger();
     let steps = ledger.transitions(Entity::Job, id.as_str(), after, limit + 1).await;
@@ -301,30 +303,17 @@ fn no_result(job: &Job) -> Problem {
     if job.status.terminal() { problem } else { problem.retryable(None) }
 }
 
-/// Why, and under which key.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct JobCancelling {
-    /// Kept with the change.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// An idempotency key, where there is none in the header.
-    #[schema(pattern = "^[ -~]{1,255}$")]
-    #[expect(dead_code, reason = "read before the body gets here")]
-    request_id: Option<String>,
-}
-
 /// Cancels a job and all below it. 200 if it is CANCELED already; 202 while its work has not let
 /// go yet.
 #[utoipa::path(post, path = "/api/jobs/{id}/cancel", tag = "jobs", operation_id = "jobs.cancel",
-    params(("id" = String, Path)), request_body = Option<JobCancelling>,
+    params(("id" = String, Path)), request_body = Option<Because>,
     responses((status = 200, body = JobBody), (status = 202, body = JobBody)))]
 pub(crate) async fn cancel(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(order): Perhaps<JobCancelling>,
+    Perhaps(order): Perhaps<Because>,
 ) -> Result<Answer<JobBody>, Problem> {
     let (id, asked) = (id_of(&id)?, asking.because(order.reason)?);
     let job = shared.jobs.ledger().cancel(&id, asked).await.map_err(Problem::of_ledger)?;
@@ -338,16 +327,19 @@ pub(crate) fn cancelled(job: &Job) -> Answer<JobBody> {
 
 /// A new job like this one, which failed or was cancelled.
 #[utoipa::path(post, path = "/api/jobs/{id}/retry", tag = "jobs", operation_id = "jobs.retry",
-    params(("id" = String, Path)), request_body = Option<JobCancelling>,
+    params(("id" = String, Path)), request_body = Option<Because>,
     responses((status = 202, body = JobBody, headers(("Location" = String)))))]
 pub(crate) async fn retry(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(order): Perhaps<JobCancelling>,
+    Perhaps(order): Perhaps<Because>,
 ) -> Result<Response, Problem> {
     let (id, asked) = (id_of(&id)?, asking.because(order.reason)?);
+    // Its pool may be gone, or smaller, since it was submitted.
+    let mut like_it = found(&shared, &id).await?.spec;
+    shared.jobs.complete(&mut like_it).map_err(Problem::of_job)?;
     let job = shared.jobs.ledger().retry(&id, asked).await.map_err(Problem::of_ledger)?;
     Ok(shown(StatusCode::ACCEPTED, JobBody::brief(&job)))
 }

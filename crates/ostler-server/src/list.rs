@@ -38,6 +38,18 @@ impl<T> Page<T> {
     }
 }
 
+/// Where a list that is numbered goes on. The store counts no further than this.
+pub(crate) const NUMBER_MAX: u64 = i64::MAX as u64;
+
+pub(crate) fn after(parameter: &str, given: Option<u64>) -> Result<u64, Problem> {
+    match given {
+        Some(number) if number > NUMBER_MAX => {
+            Err(invalid(format!("`{parameter}` is {number}; nothing has such a number")))
+        }
+        given => Ok(given.unwrap_or_default()),
+    }
+}
+
 pub(crate) fn limit(given: Option<usize>) -> Result<usize, Problem> {
     match given {
         None => Ok(LIMIT),
@@ -68,6 +80,13 @@ mod tests {
     fn a_full_last_page_has_no_next() {
         let page = Page::cut([1, 2].into_iter(), 2, |n| n.to_string());
         assert_eq!(page.next_cursor, None);
+    }
+
+    #[test]
+    fn numbers_end_where_the_store_ends() {
+        assert_eq!(after("cursor", None).unwrap(), 0);
+        assert_eq!(after("cursor", Some(NUMBER_MAX)).unwrap(), NUMBER_MAX);
+        assert_eq!(after("cursor", Some(NUMBER_MAX + 1)).unwrap_err().status, 422);
     }
 
     #[test]

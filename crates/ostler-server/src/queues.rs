@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ok};
-use crate::asking::Asking;
+use crate::asking::{Asking, Because};
 use crate::given::Perhaps;
 use crate::list::{self, Page};
 use crate::problem::Problem;
@@ -67,28 +67,16 @@ pub(crate) async fn list(
     Ok(ok(Page::cut(rest.map(QueueBody::of), limit, |queue| queue.name.clone())))
 }
 
-/// Why, and under which key.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct QueueOrder {
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// An idempotency key, where there is none in the header.
-    #[schema(pattern = "^[ -~]{1,255}$")]
-    #[expect(dead_code, reason = "read before the body gets here")]
-    request_id: Option<String>,
-}
-
 /// From now on its jobs wait; those that run go on.
 #[utoipa::path(post, path = "/api/queues/{name}/pause", tag = "jobs", operation_id = "queues.pause",
-    params(("name" = String, Path)), request_body = Option<QueueOrder>,
+    params(("name" = String, Path)), request_body = Option<Because>,
     responses((status = 200, body = QueueBody)))]
 pub(crate) async fn pause(
     State(shared): State<Arc<Shared>>,
     Segment(name): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(order): Perhaps<QueueOrder>,
+    Perhaps(order): Perhaps<Because>,
 ) -> Result<Answer<QueueBody>, Problem> {
     let paused = shared.jobs.ledger().pause_queue(&name, asking.because(order.reason)?).await;
     Ok(ok(QueueBody::of(&paused.map_err(Problem::of_ledger)?)))
@@ -97,13 +85,13 @@ pub(crate) async fn pause(
 /// Its jobs go on.
 #[utoipa::path(post, path = "/api/queues/{name}/resume", tag = "jobs",
     operation_id = "queues.resume", params(("name" = String, Path)),
-    request_body = Option<QueueOrder>, responses((status = 200, body = QueueBody)))]
+    request_body = Option<Because>, responses((status = 200, body = QueueBody)))]
 pub(crate) async fn resume(
     State(shared): State<Arc<Shared>>,
     Segment(name): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(order): Perhaps<QueueOrder>,
+    Perhaps(order): Perhaps<Because>,
 ) -> Result<Answer<QueueBody>, Problem> {
     let resumed = shared.jobs.ledger().resume_queue(&name, asking.because(order.reason)?).await;
     Ok(ok(QueueBody::of(&resumed.map_err(Problem::of_ledger)?)))

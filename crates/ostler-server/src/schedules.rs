@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ok};
-use crate::asking::Asking;
+use crate::asking::{Asking, Because, check_text};
 use crate::given::{Given, Perhaps};
 use crate::job_body::JobSpecBody;
 use crate::job_order::JobOrder;
@@ -21,6 +21,8 @@ use crate::query::{Nothing, Params};
 use crate::segment::Segment;
 use crate::server::Shared;
 use crate::time::rfc3339;
+
+const ZONE_MAX: usize = 100;
 
 /// One schedule.
 #[derive(Debug, Serialize, ToSchema)]
@@ -127,11 +129,13 @@ pub(crate) async fn create(
     asking: Asking,
     Given(order): Given<ScheduleOrder>,
 ) -> Result<Response, Problem> {
+    let timezone = order.timezone.unwrap_or_else(|| "UTC".to_owned());
+    check_text("timezone", &timezone, ZONE_MAX)?;
     let new = NewSchedule {
         name: order.name,
         workspace: order.workspace_id.unwrap_or_else(|| "default".to_owned()),
         cron: order.cron,
-        timezone: order.timezone.unwrap_or_else(|| "UTC".to_owned()),
+        timezone,
         job: order.job.scheduled(&shared)?,
         overlap: order.overlap.map_or_else(Overlap::default, OverlapOrder::meant),
         paused: order.paused.unwrap_or_default(),
@@ -213,6 +217,9 @@ pub(crate) async fn patch(
     asking: Asking,
     Given(patch): Given<SchedulePatch>,
 ) -> Result<Answer<ScheduleBody>, Problem> {
+    if let Some(timezone) = &patch.timezone {
+        check_text("timezone", timezone, ZONE_MAX)?;
+    }
     let change = ScheduleChange {
         cron: patch.cron,
         timezone: patch.timezone,
@@ -250,28 +257,16 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Why, and under which key.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ScheduleHold {
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// An idempotency key, where there is none in the header.
-    #[schema(pattern = "^[ -~]{1,255}$")]
-    #[expect(dead_code, reason = "read before the body gets here")]
-    request_id: Option<String>,
-}
-
 /// No more jobs until it is resumed. Times that pass meanwhile are left out.
 #[utoipa::path(post, path = "/api/schedules/{id}/pause", tag = "schedules",
     operation_id = "schedules.pause", params(("id" = String, Path)),
-    request_body = Option<ScheduleHold>, responses((status = 200, body = ScheduleBody)))]
+    request_body = Option<Because>, responses((status = 200, body = ScheduleBody)))]
 pub(crate) async fn pause(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(order): Perhaps<ScheduleHold>,
+    Perhaps(order): Perhaps<Because>,
 ) -> Result<Answer<ScheduleBody>, Problem> {
     let change = ScheduleChange { paused: Some(true), ..ScheduleChange::default() };
     changed(&shared, &id, change, asking, order.reason).await
@@ -280,13 +275,13 @@ pub(crate) async fn pause(
 /// Jobs come again, from the next time on.
 #[utoipa::path(post, path = "/api/schedules/{id}/resume", tag = "schedules",
     operation_id = "schedules.resume", params(("id" = String, Path)),
-    request_body = Option<ScheduleHold>, responses((status = 200, body = ScheduleBody)))]
+    request_body = Option<Because>, responses((status = 200, body = ScheduleBody)))]
 pub(crate) async fn resume(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(order): Perhaps<ScheduleHold>,
+    Perhaps(order): Perhaps<Because>,
 ) -> Result<Answer<ScheduleBody>, Problem> {
     let change = ScheduleChange { paused: Some(false), ..ScheduleChange::default() };
     changed(&shared, &id, change, asking, order.reason).await

@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use ostler_core::RequestId;
 use ostler_jobs::Jobs;
 use ostler_runtime::{EVENTS_KEPT, EventLog, Pool, made_id};
+use ostler_store::ledger::Place;
 use ostler_store::{SessionSettings, Sessions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -30,6 +31,7 @@ use crate::door::{admit, given_id};
 use crate::errands::Errands;
 use crate::idempotency::KeyCounts;
 use crate::job_metrics::JobMoves;
+use crate::key_desk::KeyDesk;
 use crate::payload::{Payload, problem};
 use crate::problem::Problem;
 use crate::reload::{Reload, ReloadProblem, ReloadReport};
@@ -66,8 +68,13 @@ pub struct Shared {
     /// What goes on without its client.
     pub(crate) errands: Errands,
     pub(crate) keys: KeyCounts,
+    pub(crate) key_desk: KeyDesk,
     pub(crate) job_moves: Arc<JobMoves>,
     default_pool: Option<String>,
+    /// Where sessions and the ledger are stored, if that is known.
+    pub(crate) place: OnceLock<Place>,
+    /// Held by the look at all of it that is under way.
+    pub(crate) checking: tokio::sync::Mutex<()>,
     pub(crate) sessions: Sessions,
     pub(crate) leases: Tenancy,
     /// Of all pools.
@@ -182,8 +189,11 @@ impl Server {
             pools: Pools::of(pools),
             errands: Errands::default(),
             keys: KeyCounts::default(),
+            key_desk: KeyDesk::default(),
             job_moves: JobMoves::of(jobs.ledger()),
             default_pool: settings.default_pool,
+            place: OnceLock::new(),
+            checking: tokio::sync::Mutex::default(),
             jobs,
             leases: Tenancy::default(),
             reload: OnceLock::new(),
@@ -218,6 +228,11 @@ impl Server {
         let _ = self.shared.reload.set(Reload::by(reload));
     }
 
+    /// Where sessions and jobs are stored, so that all of it can be checked. The first one counts.
+    pub fn stored_at(&self, place: Place) {
+        let _ = self.shared.place.set(place);
+    }
+
     /// A handle by which the server is told to end.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: Arc::clone(&self.shared) }
@@ -225,6 +240,7 @@ impl Server {
 
     /// Serves until it is told to stop and every pool is gone.
     pub async fn run(self) {
+        let _errands = EndOfErrands(Arc::clone(&self.shared));
         let router = routes::router(Arc::clone(&self.shared));
         let (mut guests, mut locals) = (JoinSet::new(), JoinSet::new());
         let mut stop = self.shared.stop.subscribe();
@@ -263,6 +279,15 @@ impl Server {
             }
         };
         drop(tokio::time::timeout(FAREWELL, farewell).await);
+    }
+}
+
+/// Errands hold what they work for: they must be ended by somebody else.
+struct EndOfErrands(Arc<Shared>);
+
+impl Drop for EndOfErrands {
+    fn drop(&mut self) {
+        self.0.errands.abort();
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use ostler_store::StoreReport;
+use ostler_store::ledger::audit::AuditReport;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,15 +18,53 @@ use crate::problem::Problem;
 use crate::query::{Nothing, Params, invalid};
 use crate::server::Shared;
 
-/// Reads all that the store has of jobs and workers: every checksum and every trail.
+/// What a look at everything found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StoreBody {
+    /// Nothing is wrong.
+    pub ok: bool,
+    /// Sessions that are stored; null where only jobs and workers could be read.
+    pub sessions: Option<u64>,
+    /// For people, at most a hundred of them, without those of the audit.
+    pub findings: Vec<String>,
+    pub findings_total: u64,
+    pub audit: AuditBody,
+}
+
+impl StoreBody {
+    fn of(report: StoreReport) -> Self {
+        StoreBody {
+            ok: report.is_sound(),
+            sessions: Some(report.sessions),
+            findings: report.findings,
+            findings_total: report.findings_total,
+            audit: AuditBody::of(report.audit),
+        }
+    }
+
+    fn of_ledger(audit: AuditReport) -> Self {
+        let audit = AuditBody::of(audit);
+        StoreBody { ok: audit.ok, sessions: None, findings: Vec::new(), findings_total: 0, audit }
+    }
+}
+
+/// Reads all that is stored: the file itself, every checksum and every trail.
 #[utoipa::path(post, path = "/api/store/check", tag = "store", operation_id = "store.check",
-    responses((status = 200, body = AuditBody)))]
+    responses((status = 200, body = StoreBody)))]
 pub(crate) async fn check(
     State(shared): State<Arc<Shared>>,
     Params(Nothing {}): Params<Nothing>,
-) -> Result<Answer<AuditBody>, Problem> {
-    let report = shared.jobs.ledger().verify().await.map_err(Problem::of_ledger)?;
-    Ok(ok(AuditBody::of(report)))
+) -> Result<Answer<StoreBody>, Problem> {
+    let _one_at_a_time = shared.checking.lock().await;
+    let Some(place) = shared.place.get() else {
+        let audit = shared.jobs.ledger().verify().await.map_err(Problem::of_ledger)?;
+        return Ok(ok(StoreBody::of_ledger(audit)));
+    };
+    let report = ostler_store::check(place).await.map_err(|error| {
+        let detail = error.to_string();
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", detail).retryable(None)
+    })?;
+    Ok(ok(StoreBody::of(report)))
 }
 
 #[derive(Debug, Deserialize, ToSchema)]

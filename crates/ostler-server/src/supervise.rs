@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, ok};
-use crate::asking::{Asking, check_text};
+use crate::asking::{Asking, Because, check_text};
 use crate::given::Perhaps;
 use crate::orders::{done, illegal};
 use crate::problem::Problem;
@@ -30,7 +30,7 @@ use crate::workers::{Key, WORKSPACE, WorkerBody};
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkerMaking {
     /// Whom it works for; `default` if nothing is said.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     workspace_id: Option<String>,
     /// The default pool if nothing is said.
     pool: Option<String>,
@@ -70,19 +70,6 @@ pub(crate) fn made(body: WorkerBody) -> Response {
     ([(header::LOCATION, location)], Answer(StatusCode::CREATED, body)).into_response()
 }
 
-/// Why, and under which key.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WorkerOrder {
-    /// Kept with the change.
-    #[schema(min_length = 1, max_length = 500)]
-    reason: Option<String>,
-    /// An idempotency key, where there is none in the header.
-    #[schema(pattern = "^[ -~]{1,255}$")]
-    #[expect(dead_code, reason = "read before the body gets here")]
-    request_id: Option<String>,
-}
-
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseOrder {
@@ -90,7 +77,7 @@ pub(crate) struct PauseOrder {
     #[serde(default)]
     freeze: bool,
     /// Kept with the change.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     reason: Option<String>,
     /// An idempotency key, where there is none in the header.
     #[schema(pattern = "^[ -~]{1,255}$")]
@@ -170,13 +157,13 @@ async fn end_on_paper(shared: &Shared, past: Worker, asked: Asked) -> Result<(),
 #[utoipa::path(post, path = "/api/workers/{id}/start", tag = "workers",
     operation_id = "workers.start",
     params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
-    request_body = Option<WorkerOrder>, responses((status = 200, body = WorkerBody)))]
+    request_body = Option<Because>, responses((status = 200, body = WorkerBody)))]
 pub(crate) async fn start(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(WorkerOrder { reason, .. }): Perhaps<WorkerOrder>,
+    Perhaps(Because { reason, .. }): Perhaps<Because>,
 ) -> Result<Answer<WorkerBody>, Problem> {
     let order = Order { action: Action::Start, to: Status::Running, asking, reason };
     ordered(&shared, &id, order).await.map(ok)
@@ -206,13 +193,13 @@ pub(crate) async fn pause(
 #[utoipa::path(post, path = "/api/supervisor/workers/{id}/resume", tag = "workers",
     operation_id = "workers.resume",
     params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
-    request_body = Option<WorkerOrder>, responses((status = 200, body = WorkerBody)))]
+    request_body = Option<Because>, responses((status = 200, body = WorkerBody)))]
 pub(crate) async fn resume(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(WorkerOrder { reason, .. }): Perhaps<WorkerOrder>,
+    Perhaps(Because { reason, .. }): Perhaps<Because>,
 ) -> Result<Answer<WorkerBody>, Problem> {
     let order = Order { action: Action::Resume, to: Status::Running, asking, reason };
     ordered(&shared, &id, order).await.map(ok)
@@ -222,13 +209,13 @@ pub(crate) async fn resume(
 #[utoipa::path(post, path = "/api/supervisor/workers/{id}/complete", tag = "workers",
     operation_id = "workers.complete",
     params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
-    request_body = Option<WorkerOrder>, responses((status = 200, body = WorkerBody)))]
+    request_body = Option<Because>, responses((status = 200, body = WorkerBody)))]
 pub(crate) async fn complete(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(WorkerOrder { reason, .. }): Perhaps<WorkerOrder>,
+    Perhaps(Because { reason, .. }): Perhaps<Because>,
 ) -> Result<Answer<WorkerBody>, Problem> {
     let order = Order { action: Action::Complete, to: Status::Completed, asking, reason };
     ordered(&shared, &id, order).await.map(ok)
@@ -238,13 +225,13 @@ pub(crate) async fn complete(
 #[utoipa::path(post, path = "/api/supervisor/workers/{id}/terminate", tag = "workers",
     operation_id = "workers.terminate",
     params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
-    request_body = Option<WorkerOrder>, responses((status = 200, body = WorkerBody)))]
+    request_body = Option<Because>, responses((status = 200, body = WorkerBody)))]
 pub(crate) async fn terminate(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(WorkerOrder { reason, .. }): Perhaps<WorkerOrder>,
+    Perhaps(Because { reason, .. }): Perhaps<Because>,
 ) -> Result<Answer<WorkerBody>, Problem> {
     let order = Order { action: Action::Terminate, to: Status::Terminated, asking, reason };
     ordered(&shared, &id, order).await.map(ok)
@@ -254,13 +241,13 @@ pub(crate) async fn terminate(
 #[utoipa::path(post, path = "/api/supervisor/workers/{id}/recycle", tag = "workers",
     operation_id = "workers.recycle",
     params(("id" = String, Path, description = "`w_1_3` or `py-3`")),
-    request_body = Option<WorkerOrder>, responses((status = 202, body = WorkerBody)))]
+    request_body = Option<Because>, responses((status = 202, body = WorkerBody)))]
 pub(crate) async fn recycle(
     State(shared): State<Arc<Shared>>,
     Segment(id): Segment,
     Params(Nothing {}): Params<Nothing>,
     asking: Asking,
-    Perhaps(WorkerOrder { reason, .. }): Perhaps<WorkerOrder>,
+    Perhaps(Because { reason, .. }): Perhaps<Because>,
 ) -> Result<Answer<WorkerBody>, Problem> {
     let order = Order { action: Action::Recycle, to: Status::Completed, asking, reason };
     let body = ordered(&shared, &id, order).await?;

@@ -112,7 +112,7 @@ pub(crate) async fn list(
     Segment(id): Segment,
     Params(query): Params<TrailQuery>,
 ) -> Result<Answer<Page<TransitionBody>>, Problem> {
-    let (limit, after) = (list::limit(query.limit)?, query.cursor.unwrap_or_default());
+    let (limit, after) = (list::limit(query.limit)?, list::after("cursor", query.cursor)?);
     let (key, name) = match whereabouts::of(&shared, &id).await? {
         Whereabouts::Here { pool, worker, name, .. } => (pool.worker_id(worker), name),
         Whereabouts::Past(past) => (Some(past.id), past.name),

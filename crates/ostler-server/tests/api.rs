@@ -9,6 +9,8 @@ mod jobs;
 mod keys;
 #[path = "api/matrix.rs"]
 mod matrix;
+#[path = "api/restarts.rs"]
+mod restarts;
 #[path = "api/schedules.rs"]
 mod schedules;
 #[path = "api/store.rs"]

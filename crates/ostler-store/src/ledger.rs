@@ -20,6 +20,7 @@ pub(crate) mod backend;
 mod clerk;
 mod cron;
 mod decide;
+mod doubt;
 mod draft;
 mod error;
 mod handle;

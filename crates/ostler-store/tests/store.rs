@@ -1,15 +1,19 @@
 //! Sessions and the ledger in one place, wherever that is.
 
 mod common;
-#[path = "common/postgres.rs"]
-mod postgres;
 
-use common::named;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use common::{TestDatabase, named};
 use ostler_store::ledger::job::{AttemptEnd, Finished, NewJob};
 use ostler_store::ledger::key::Asked;
 use ostler_store::ledger::{JobId, Ledger, LedgerSettings, Place};
-use ostler_store::{Content, OpenError, SessionSettings, Sessions, Store};
-use postgres::TestDatabase;
+use ostler_store::{
+    BackupError, Content, OpenError, SessionSettings, Sessions, Store, backup, check,
+};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection};
 use tempfile::TempDir;
 
 /// A place, and what keeps it.
@@ -141,4 +145,138 @@ async fn both_write_at_once_and_neither_is_refused() {
         }
         close((sessions, ledger)).await;
     }
+}
+
+async fn damage(place: &Place, sql: &'static str) {
+    match place {
+        Place::Memory => unreachable!("nothing to damage"),
+        Place::Sqlite(path) => {
+            let options = SqliteConnectOptions::new().filename(path);
+            let mut connection = options.connect().await.unwrap();
+            sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
+        Place::Postgres(url) => {
+            let mut connection = PgConnection::connect(url).await.unwrap();
+            sqlx::raw_sql("SET search_path TO ostler").execute(&mut connection).await.unwrap();
+            sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+            connection.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sound_store_is_found_sound_while_a_server_works_on_it() {
+    for ground in each().await {
+        let (sessions, ledger) = open(&ground.place).await.unwrap();
+        sessions.create(named("x")).await.unwrap();
+        let work = tokio::spawn({
+            let ledger = ledger.clone();
+            async move {
+                for _ in 0..50 {
+                    completed(&ledger).await;
+                }
+            }
+        });
+        while !work.is_finished() {
+            let report = check(&ground.place).await.unwrap();
+            assert!(report.is_sound(), "{report:?}");
+        }
+        work.await.unwrap();
+        let report = check(&ground.place).await.unwrap();
+        assert!(report.is_sound(), "{report:?}");
+        assert_eq!((report.sessions, report.audit.jobs), (1, 50));
+        close((sessions, ledger)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_damaged_is_found() {
+    let damages = [
+        "UPDATE session SET metadata = '{\"a\":1}'",
+        "UPDATE job_state SET status = 'FAILED'",
+        "UPDATE job SET spec = '[]'",
+        "DELETE FROM transition WHERE seq = 2",
+        "DELETE FROM job",
+        "DELETE FROM job_state",
+    ];
+    for ground in each().await {
+        for sql in damages {
+            let (sessions, ledger) = open(&ground.place).await.unwrap();
+            sessions.create(named("x")).await.unwrap();
+            completed(&ledger).await;
+            close((sessions, ledger)).await;
+            assert!(check(&ground.place).await.unwrap().is_sound());
+            damage(&ground.place, sql).await;
+            assert!(!check(&ground.place).await.unwrap().is_sound(), "{sql}");
+            damage(&ground.place, EMPTY).await;
+        }
+    }
+}
+
+const EMPTY: &str = "DELETE FROM session; DELETE FROM job; DELETE FROM job_state; \
+    DELETE FROM job_result; DELETE FROM attempt; DELETE FROM job_event; DELETE FROM transition";
+
+#[tokio::test]
+async fn a_copy_is_made_while_a_server_works_and_can_be_opened() {
+    let ground = in_a_file();
+    let Place::Sqlite(path) = &ground.place else { unreachable!("it is a file") };
+    let copy = path.with_file_name("copy.db");
+    let (sessions, ledger) = open(&ground.place).await.unwrap();
+    sessions.create(named("x")).await.unwrap();
+    let id = completed(&ledger).await;
+    backup(&ground.place, &copy).await.unwrap();
+    let refused = backup(&ground.place, &copy).await.unwrap_err();
+    assert!(matches!(refused, BackupError::Exists { .. }), "{refused}");
+    let through_the_ledger = path.with_file_name("another.db");
+    ledger.backup(&through_the_ledger).await.unwrap();
+    close((sessions, ledger)).await;
+
+    for copy in [copy, through_the_ledger] {
+        assert_eq!(mode(&copy), 0o600);
+        let (sessions, ledger) = open(&Place::Sqlite(copy)).await.unwrap();
+        assert!(sessions.peek("x").is_some());
+        assert!(ledger.job(&id).await.unwrap().result.is_some());
+        close((sessions, ledger)).await;
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn what_cannot_be_copied_says_why() {
+    let directory = TempDir::new().unwrap();
+    let copy = directory.path().join("copy.db");
+    let nothing = Place::Sqlite(directory.path().join("nothing.db"));
+    let refused = backup(&nothing, &copy).await.unwrap_err();
+    assert!(matches!(refused, BackupError::Source { .. }), "{refused}");
+    assert!(!copy.exists(), "nothing is left behind");
+    let database = Place::Postgres("postgres://me:secret@db.example/jobs".to_owned());
+    let refused = backup(&database, &copy).await.unwrap_err().to_string();
+    assert!(refused.contains("pg_dump") && !refused.contains("secret"), "{refused}");
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_version_are_refused() {
+    let ground = in_postgres().await;
+    close(open(&ground.place).await.unwrap()).await;
+    damage(&ground.place, "INSERT INTO schema_version VALUES (99)").await;
+    for error in [
+        Store::open(&ground.place).await.map(drop).unwrap_err(),
+        check(&ground.place).await.map(drop).unwrap_err(),
+    ] {
+        assert!(matches!(error, OpenError::NewerTables { found: 99, .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named_without_its_password() {
+    let url = "postgres://me:secret@127.0.0.1:1/jobs";
+    let error = Store::open(&Place::Postgres(url.to_owned())).await.unwrap_err().to_string();
+    assert!(error.contains("postgres://me@127.0.0.1:1/jobs"), "{error}");
+    assert!(error.contains("`url` in [store]") && !error.contains("secret"), "{error}");
+    let error = Store::open(&Place::Postgres("mysql://x".to_owned())).await.unwrap_err();
+    assert!(matches!(error, OpenError::Url { .. }), "{error}");
 }

@@ -51,7 +51,10 @@ fn every_pool_shows_its_functions() {
     assert_eq!(lines[0], format!("{} is valid, pools: work", file.display()));
     assert!(lines[1].starts_with("work: ready after "), "{ran:?}");
     assert!(lines[1].ends_with(" s, functions: add"), "{ran:?}");
-    assert_eq!(lines[2..], ["every pool starts"]);
+    let store = site.path().join(".ostler/ostler.db");
+    let store = format!("store: made at the first start: {}", store.display());
+    assert_eq!(lines[2..], [&store, "every pool starts"]);
+    assert!(!site.path().join(".ostler").exists(), "nothing is made");
     assert!(site.path().join("stopped").exists(), "its worker was let go in peace");
 }
 
@@ -166,4 +169,39 @@ fn each_shell_gets_completions_that_know_the_commands() {
         }
     }
     assert_eq!(run_in(directory.path(), &["completions", "tcsh"], "").code, 2);
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_found() {
+    let site = site("[pools.work]\npython = \"work.py\"\n[store]\npath = \"work.py/x.db\"\n");
+    let ran = check(&site, &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.out.contains("store: failed: ") && ran.out.contains("work.py"), "{ran:?}");
+    write(site.path(), "other.db", "this is no database, it is a text of some length");
+    let pool = "[pools.work]\npython = \"work.py\"\n";
+    write(
+        site.path(),
+        "ostler.toml",
+        &format!("version = 1\n{pool}[store]\npath = \"other.db\"\n"),
+    );
+    let (code, report) = report(&site, &[]);
+    assert_eq!((code, &report["store"]["ok"]), (1, &false.into()), "{report}");
+    assert_eq!(report["pools"][0]["verdict"], "ready", "{report}");
+}
+
+#[test]
+fn a_database_that_does_not_answer_is_named_without_its_password() {
+    let url = "postgres://ostler:hunter2@localhost/jobs?host=/nonexistent";
+    let site = site(&format!("[pools.work]\npython = \"work.py\"\n[store]\nurl = \"{url}\"\n"));
+    let ran = check(&site, &[]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("store: failed: cannot use the database"), "{ran:?}");
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+    let ran = run_in(site.path(), &["doctor"], "");
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+    assert!(ran.out.contains("postgres://ostler:***@localhost/jobs"), "{ran:?}");
+    let ran = run_in(site.path(), &["store", "check"], "");
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("change `url` in [store]"), "{ran:?}");
+    assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
 }

@@ -3,10 +3,20 @@
 
 #[path = "cli_durable/follow.rs"]
 mod follow;
+#[allow(dead_code, reason = "the rig of other tests, of which this needs a part")]
+#[path = "serve/http.rs"]
+mod http;
 #[path = "cli_durable/jobs.rs"]
 mod jobs;
+#[path = "cli_durable/live.rs"]
+mod live;
 #[path = "cli_durable/schedules.rs"]
 mod schedules;
+#[allow(dead_code, reason = "the rig of other tests, of which this needs a part")]
+#[path = "serve/server.rs"]
+mod server;
+#[path = "cli_durable/store.rs"]
+mod store;
 #[path = "cli_durable/trail.rs"]
 mod trail;
 #[path = "cli_durable/workers.rs"]
@@ -64,7 +74,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_asked() {
         (&["jobs", "submit", "p", "f", "--concurrency-limit", "2"], "--concurrency-key"),
         (&["jobs", "submit", "p", "f", "--key", "a\tb"], "printable"),
         (&["jobs", "submit", "p", "f", "{name: 1}"], "is not JSON"),
-        (&["jobs", "--json", "show", "x"], "unexpected argument"),
+        (&["jobs", "--json", "show", "x"], "cannot be used with"),
         (&["workers", "call", "w"], "<FUNCTION>"),
         (&["schedules", "add", "n", "@daily", "p"], "<FUNCTION>"),
         (&["schedules", "add", "n", "c", "p", "f", "--overlap", "x"], "skip"),

@@ -41,6 +41,53 @@ fn several_places_are_on_workers_of_their_own() {
 }
 
 #[test]
+fn a_lease_that_cannot_be_had_keeps_nobody_from_being_served() {
+    let mut stage = Stage::ready(Settings { gang_patience: secs(1), ..no_prefetch(2) });
+    stage.pause(1);
+    stage.ask_lease(1, 2);
+    stage.advance(secs(2));
+    stage.forget();
+    stage.arrive(1);
+    assert_eq!(stage.take(), [assign(1, p(2, 1))], "one worker is paused: it would wait for ever");
+    stage.complete(1, p(2, 1));
+    stage.forget();
+    let order = stage.resume(1);
+    assert_eq!(stage.take(), [done(order, 1, Status::Running), grant(1, &[p(2, 1), p(1, 1)])]);
+}
+
+#[test]
+fn what_was_kept_for_a_lease_is_given_back_when_it_cannot_be_had_any_more() {
+    let mut stage = Stage::ready(Settings { gang_patience: secs(1), ..no_prefetch(2) });
+    stage.arrive(1);
+    stage.ask_lease(1, 2);
+    stage.advance(secs(2));
+    stage.arrive(2);
+    stage.forget();
+    assert_eq!(stage.take(), [], "the free one is kept for the lease");
+    stage.pause(1);
+    let deeds = stage.take();
+    assert!(deeds.contains(&assign(2, p(2, 1))), "{deeds:?}");
+}
+
+#[test]
+fn a_smaller_lease_does_not_wait_behind_one_that_cannot_be_had() {
+    let mut stage = Stage::ready(Settings { gang_patience: secs(1), ..no_prefetch(3) });
+    for request in 1..=3 {
+        stage.arrive(request);
+    }
+    stage.pause(3);
+    stage.ask_lease(1, 3);
+    stage.ask_lease(2, 2);
+    stage.advance(secs(2));
+    stage.forget();
+    stage.complete(1, p(1, 1));
+    stage.arrive(4);
+    stage.complete(2, p(2, 1));
+    let deeds = stage.take();
+    assert!(deeds.contains(&grant(2, &[p(1, 1), p(2, 1)])), "{deeds:?}");
+}
+
+#[test]
 fn several_places_are_granted_all_at_once_or_not_at_all() {
     let mut stage = Stage::ready(no_prefetch(2));
     stage.arrive(1);

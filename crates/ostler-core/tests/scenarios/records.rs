@@ -149,14 +149,19 @@ fn an_unconfirmed_record_is_sent_again_unchanged_until_the_store_is_sure() {
 }
 
 #[test]
-fn an_unconfirmed_record_may_turn_out_to_be_refused() {
+fn a_record_that_may_be_stored_is_not_taken_back_by_a_later_refusal() {
     let mut stage = before_a_silent_store(calm(1));
     let order = stage.pause(1);
+    let sent = stage.records();
     settle(&mut stage, record(1, 3), Recording::Unknown);
     stage.advance(ms(200));
+    assert_eq!(stage.records(), sent);
     settle(&mut stage, record(1, 3), Recording::Refused);
-    assert_eq!(stage.take(), [reply(order, Reply::StoreRefused)]);
-    assert_eq!(stage.status(1), Status::Running);
+    assert_eq!(stage.take(), [], "only this sending was refused");
+    stage.advance(ms(200));
+    assert_eq!(stage.records(), sent);
+    settle(&mut stage, record(1, 3), Recording::Stored);
+    assert_eq!(stage.take(), [done(order, 1, Status::Paused)]);
 }
 
 #[test]

@@ -1,6 +1,12 @@
+use ostler_runtime::{Directory, EventLog};
+use ostler_store::Content;
+use ostler_store::ledger::job::NewJob;
+use ostler_store::ledger::key::Asked;
+use ostler_store::ledger::{Ledger, LedgerSettings};
 use serde_json::json;
 
 use super::*;
+use crate::office::JobSettings;
 
 fn completed_with(text: &'static str) -> Outcome {
     Outcome::Completed(Body::json(text))
@@ -58,6 +64,23 @@ fn what_the_end_of_the_server_stopped_is_lost_unless_it_never_began() {
 }
 
 #[test]
+fn whatever_a_function_makes_of_the_end_of_the_server_its_attempt_is_lost() {
+    let end = combined(vec![(0, failed("interrupted"))], true, 1);
+    let AttemptEnd::Failed { failure, .. } = end else { panic!("{end:?}") };
+    assert_eq!(failure, AttemptFailure::Lost);
+    let end = combined(vec![(0, completed_with("7"))], true, 1);
+    assert!(matches!(end, AttemptEnd::Completed(_)), "{end:?}");
+}
+
+#[test]
+fn one_that_began_as_patience_ended_is_tried_again() {
+    let late = ended_after(Some(Stop::Impatient), STOPPED);
+    assert!(matches!(late, Outcome::Failed { failure: AttemptFailure::Crashed, .. }), "{late:?}");
+    assert_eq!(ended_after(Some(Stop::Impatient), NEVER), NEVER);
+    assert_eq!(ended_after(Some(Stop::Told), STOPPED), STOPPED);
+}
+
+#[test]
 fn a_request_that_somebody_cancelled_fails_its_job() {
     let end = end_of(vec![(0, STOPPED)]);
     let AttemptEnd::Failed { failure, error } = end else { panic!("{end:?}") };
@@ -72,4 +95,43 @@ fn calls_have_a_deadline_a_little_behind_the_jobs() {
     let soon = Timestamp::now() + Duration::from_secs(60);
     let left = time_left(Some(soon));
     assert!(left > Duration::from_secs(60) && left <= Duration::from_secs(60) + SLACK, "{left:?}");
+}
+
+/// A job of an office, claimed.
+async fn charge() -> (Arc<Office>, Charge) {
+    let ledger = Ledger::in_memory(LedgerSettings::default());
+    let job = NewJob::new("py", "f", Content::new("application/json", ""));
+    ledger.submit(vec![job], Asked::default()).await.expect("it is taken");
+    let claimed = ledger.claim("py", 1).await.expect("it is there").remove(0);
+    let log = Arc::new(EventLog::new(1));
+    let office = Office::open(ledger, Directory::new(), log, JobSettings::default());
+    let charge = office.roll.claiming().take(claimed);
+    (office, charge)
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it ends")
+}
+
+#[tokio::test]
+async fn what_comes_before_the_call_does_not_keep_a_job_from_being_cancelled() {
+    let (office, charge) = charge().await;
+    assert_eq!(unless_given_up(&charge, &office, async { 7 }).await, Ok(7));
+    let endless = unless_given_up(&charge, &office, std::future::pending::<()>());
+    let cancel = async { office.roll.call_off(charge.id(), charge.fence()) };
+    let (end, ()) = within(async { tokio::join!(endless, cancel) }).await;
+    assert_eq!(end, Err(AttemptEnd::Canceled));
+    let late = unless_given_up(&charge, &office, async { 7 }).await;
+    assert_eq!(late, Err(AttemptEnd::Canceled));
+}
+
+#[tokio::test]
+async fn what_comes_before_the_call_does_not_keep_the_server_from_its_end() {
+    let (office, charge) = charge().await;
+    let endless = unless_given_up(&charge, &office, std::future::pending::<()>());
+    let hurry = async {
+        office.stage.send_replace(Stage::Hurrying);
+    };
+    let (end, ()) = within(async { tokio::join!(endless, hurry) }).await;
+    assert_eq!(end, Err(AttemptEnd::Released));
 }

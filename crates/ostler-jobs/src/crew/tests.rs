@@ -310,3 +310,58 @@ fn what_is_claimed_after_the_end_comes_back_too() {
     assert_eq!(crew.close(), NONE);
     assert_eq!(crew.claimed(limit, vec![1], now), [1]);
 }
+
+#[test]
+fn a_large_crew_forgets_nothing_that_it_was_told_of() {
+    let (mut crew, now) = crew(64);
+    let mut waiting: Vec<u32> = (0..1_000).collect();
+    crew.more(waiting.len());
+    let_in(&mut crew, now);
+    (0..64).for_each(|_| place(&mut crew));
+    crew.ran(BRIEF);
+    while let Some(limit) = crew.claim(now) {
+        // The ledger gives no more at once.
+        let given = waiting.len().min(limit).min(CLAIM_MAX);
+        assert_eq!(crew.claimed(limit, waiting.drain(..given).collect(), now), NONE);
+        while let Next::Run(_) = crew.next(Duration::ZERO, now) {
+            done(&mut crew, BRIEF);
+        }
+    }
+    assert_eq!(waiting, NONE);
+}
+
+#[test]
+fn as_many_run_as_there_are_places_however_many_that_are() {
+    let (mut crew, now) = crew(2 * ENDS_MAX);
+    crew.more(2 * ENDS_MAX);
+    assert_eq!(let_in(&mut crew, now), 2 * ENDS_MAX);
+    (0..2 * ENDS_MAX).for_each(|_| place(&mut crew));
+    for job in 0..2 {
+        assert_eq!(bring(&mut crew, vec![job; CLAIM_MAX], now), CLAIM_MAX);
+        (0..CLAIM_MAX).for_each(|_| assert_eq!(run(&mut crew, now), job));
+    }
+    assert_eq!(crew.busy, 2 * ENDS_MAX);
+}
+
+#[test]
+fn nothing_is_begun_while_the_store_is_behind() {
+    let (mut crew, now) = crew(3);
+    crew.more(4);
+    let_in(&mut crew, now);
+    place(&mut crew);
+    bring(&mut crew, vec![1], now);
+    (0..3 + ENDS_MAX - 1).for_each(|_| crew.ends());
+    assert!(!crew.has_spare(now), "one more end would find room");
+    crew.ends();
+    assert_eq!(crew.next(Duration::ZERO, now), Next::Wait);
+    assert_eq!(crew.next(HOLD, now), Next::Leave, "others can use the place");
+    place(&mut crew);
+    assert_eq!((let_in(&mut crew, now), crew.claim(now)), (0, None));
+    assert!(crew.has_spare(now));
+    crew.ends();
+    assert!(!crew.end_kept(), "still too many");
+    assert!(crew.end_kept());
+    assert_eq!(run(&mut crew, now), 1);
+    assert!(crew.claim(now).is_some());
+    assert!(!crew.end_kept(), "nobody waits for this one");
+}

@@ -95,6 +95,29 @@ fn a_child_is_known_by_all_but_its_time() {
 }
 
 #[test]
+fn children_that_differ_only_in_a_large_number_are_two() {
+    let parent = JobId::fresh();
+    let duty = duty(&parent, 0);
+    let of = |number: &str| {
+        key(&format!(r#"{{"function":"f","payload":[{number}],"occurrence":1}}"#), &duty)
+    };
+    assert_ne!(of("1180591620717411303424"), of("1180591620717411303425"));
+}
+
+#[test]
+fn no_payload_is_too_large_or_too_deep_to_be_known_again() {
+    let parent = JobId::fresh();
+    let duty = duty(&parent, 0);
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    for payload in ["9".repeat(400), deep] {
+        let text = format!(r#"{{"function":"f","payload":{payload},"occurrence":1}}"#);
+        let job = read_text(&text, Some(&duty)).expect("it is read");
+        assert_eq!(job.payload.bytes, payload.as_bytes());
+        assert!(job.child_key.is_some());
+    }
+}
+
+#[test]
 fn shards_and_jobs_have_children_of_their_own() {
     let (parent, other) = (JobId::fresh(), JobId::fresh());
     let text = r#"{"function":"f","occurrence":1}"#;

@@ -85,7 +85,22 @@ fn lines_that_come_too_fast_are_counted() {
     let rest = story.rest();
     assert_eq!(rest.len(), SAYINGS_MAX + 1);
     let Some(Saying::Log { text, .. }) = rest.last() else { panic!("{:?}", rest.last()) };
-    assert!(text.starts_with("5 "), "{text}");
+    assert!(text.starts_with("5 lines of progress and log "), "{text}");
+}
+
+#[test]
+fn the_worker_of_a_shard_is_kept_however_much_is_said() {
+    let story = Arc::new(Story::default());
+    let scribe = Scribe { story: Arc::clone(&story), shard: 1 };
+    for _ in 0..SAYINGS_MAX {
+        scribe.log("info", "a line");
+    }
+    scribe.began(&Arc::from("py-1"));
+    scribe.progress("1");
+    let rest = story.rest();
+    let worker = Saying::Worker { shard: 1, worker: "py-1".to_owned() };
+    assert_eq!(rest[SAYINGS_MAX], worker);
+    assert_eq!(rest.len(), SAYINGS_MAX + 2, "and a line about the progress");
 }
 
 #[test]

@@ -126,3 +126,14 @@ async fn a_plain_call_may_hand_in_a_job_too() {
     assert_eq!((handed_in.status, handed_in.spec.parent), (JobStatus::Canceled, None));
     inn.close().await;
 }
+
+#[tokio::test]
+async fn children_whose_payloads_are_hard_to_read_are_told_apart_and_run() {
+    let inn = Inn::of_size(2).await;
+    let ended = inn.run(job("hands_in_what_is_hard_to_read", "")).await;
+    assert_eq!(result(&ended), json!([4, 4]));
+    for child in children(&inn, &ended.id).await {
+        assert_eq!(child.status, JobStatus::Completed, "{:?}", child.error);
+    }
+    inn.close().await;
+}

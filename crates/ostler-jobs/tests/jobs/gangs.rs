@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ostler_core::JobStatus;
 use ostler_runtime::LeaseRequest;
-use ostler_runtime::core::Settings;
+use ostler_runtime::core::{Action, Settings};
 use ostler_store::ledger::job::NewJob;
+use ostler_store::ledger::key::Asked;
 use serde_json::json;
 
 use super::support::*;
@@ -107,5 +108,22 @@ async fn a_shard_whose_worker_dies_fails_the_attempt_of_all() {
     let ended = inn.run(gang(2, "die", "[2]")).await;
     assert_eq!(result(&ended), json!(["survived", "survived"]));
     assert_eq!(inn.attempts(&ended.id).await.len(), 2);
+    inn.close().await;
+}
+
+#[tokio::test]
+async fn a_gang_whose_pool_became_too_small_waits_until_it_has_grown() {
+    let inn = Inn::of_size(2).await;
+    inn.ledger().pause_queue("later", Asked::by("test")).await.expect("it is paused");
+    let id = inn.submit(NewJob { queue: "later".to_owned(), ..gang(2, "who", "") }).await;
+    inn.pool.order(Action::Scale { min: 1, max: 1 }).await;
+    inn.ledger().resume_queue("later", Asked::by("test")).await.expect("it is resumed");
+    // Whoever looks for gangs has had time to look.
+    for n in 0..20 {
+        inn.run(job("echo", &format!("[{n}]"))).await;
+    }
+    assert_eq!(inn.job(&id).await.status, JobStatus::Pending);
+    inn.pool.order(Action::Scale { min: 2, max: 2 }).await;
+    assert_eq!(result(&inn.end(&id).await).as_array().map(Vec::len), Some(2));
     inn.close().await;
 }

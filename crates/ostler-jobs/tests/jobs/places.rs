@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ostler_core::JobStatus;
 use ostler_runtime::core::{Action, Keyed, Settings};
-use ostler_runtime::{KeyedBy, Pool};
+use ostler_runtime::{KeyedBy, Pool, Profile};
 use serde_json::json;
 
 use super::support::*;
@@ -139,5 +139,20 @@ async fn a_worker_that_is_killed_while_it_holds_a_job_costs_one_attempt() {
     let outcomes: Vec<_> =
         inn.attempts(&id).await.into_iter().filter_map(|attempt| attempt.outcome).collect();
     assert_eq!(json!(outcomes), json!(["crashed", "completed"]));
+    inn.close().await;
+}
+
+#[tokio::test]
+async fn as_many_jobs_run_at_once_as_the_pool_has_places() {
+    const PLACES: usize = 300;
+    let profile = Profile::Async { concurrency: PLACES as u32 };
+    let inn = Inn::with(brisk(1), |spec| spec.processes.profile = profile).await;
+    let jobs = (0..PLACES).map(|n| job("hold_together", &format!("[\"{n}\"]")));
+    let ids = inn.submit_all(jobs.collect()).await;
+    inn.seen("begun", PLACES).await;
+    inn.give("go");
+    for id in &ids {
+        result(&inn.end(id).await);
+    }
     inn.close().await;
 }

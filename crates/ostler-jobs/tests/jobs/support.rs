@@ -77,9 +77,18 @@ impl Inn {
     }
 
     pub async fn with(settings: Settings, change: impl FnOnce(&mut PoolSpec)) -> Inn {
-        let directory = Directory::new();
         let yard = tempfile::tempdir().expect("a directory");
         let ledger = Ledger::in_memory(LedgerSettings::default());
+        Inn::on(ledger, yard, settings, change).await
+    }
+
+    pub async fn on(
+        ledger: Ledger,
+        yard: tempfile::TempDir,
+        settings: Settings,
+        change: impl FnOnce(&mut PoolSpec),
+    ) -> Inn {
+        let directory = Directory::new();
         let events = Arc::new(EventLog::new(1_000));
         let jobs =
             Jobs::start(ledger, directory.clone(), Arc::clone(&events), JobSettings::default());

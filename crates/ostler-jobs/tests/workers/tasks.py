@@ -1,11 +1,12 @@
 """Functions that the tests of jobs run. Workers leave traces in a yard and wait there for signs."""
 
+import asyncio
 import os
 import time
 
 import ostler
 
-from yard import await_sign, lines, note
+from yard import await_sign, is_given, lines, note
 
 
 @ostler.function
@@ -39,6 +40,15 @@ def hold(name: str):
     note("begun", name)
     await_sign("go")
     note("ended", name)
+    return name
+
+
+@ostler.function
+async def hold_together(name: str):
+    """As `hold`, beside others."""
+    note("begun", name)
+    while not is_given("go"):
+        await asyncio.sleep(0.05)
     return name
 
 
@@ -116,6 +126,17 @@ def scatter(n: int, attempts: int):
     if request.job.attempt < attempts:
         raise ostler.Retryable("once more")
     return [job.known for job in jobs]
+
+
+@ostler.function
+def hands_in_what_is_hard_to_read():
+    """How many children came of so many different payloads."""
+    deep = []
+    for _ in range(200):
+        deep = [deep]
+    payloads = [2**70, 2**70 + 1, 10**400, deep]
+    jobs = [ostler.submit("test", "echo", payload) for payload in payloads]
+    return [len(jobs), len({job.id for job in jobs})]
 
 
 @ostler.function

@@ -11,8 +11,12 @@ def note(file: str, line: str) -> None:
         trace.write(line + "\n")
 
 
+def is_given(sign: str) -> bool:
+    return os.path.exists(os.path.join(YARD, sign))
+
+
 def await_sign(sign: str) -> None:
-    while not os.path.exists(os.path.join(YARD, sign)):
+    while not is_given(sign):
         time.sleep(0.002)
 
 

@@ -308,7 +308,7 @@ kinds! {
         "Four fifths of the sessions that may live do: `current`, `max`.";
     JobSubmitted often "job.submitted"
         because &[],
-        "A job was accepted and stored: `job`, `function`, `queue`.";
+        "A job was accepted and stored: `job`.";
     JobStarted often "job.started"
         because &[],
         "A job has its workers for the first time.";

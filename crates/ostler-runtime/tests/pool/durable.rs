@@ -149,6 +149,7 @@ struct Echo;
 impl Desk for Echo {
     fn operate(&self, ask: DeskAsk) -> DeskAnswer {
         Box::pin(async move {
+            assert_ne!(ask.operation, "job.get", "nobody asks for that");
             if ask.operation == "job.cancel" {
                 return Err(HostError::new("not today"));
             }
@@ -175,5 +176,7 @@ async fn a_worker_hands_in_jobs_at_the_desk() {
     assert_eq!(told, r#"["job.submit",{"function":"f"},"test-1","j_1"]"#);
     let denied = ask(&pool, "relay", r#"["ostler","job.cancel",{}]"#).await;
     assert!(denied.contains("not today"), "{denied}");
+    let panicked = ask(&pool, "relay", r#"["ostler","job.get",{}]"#).await;
+    assert!(panicked.contains("panicked"), "{panicked}");
     stop(pool).await;
 }

@@ -45,6 +45,7 @@ async fn a_schedule_that_makes_no_sense_is_refused() {
     for order in [
         with("cron", json!("61 * * * *")),
         with("timezone", json!("Middle/Earth")),
+        with("timezone", json!("")),
         with("overlap", json!("sometimes")),
         with("colour", json!("red")),
         with("job", json!({ "pool": "test", "function": "run", "run_at": "2030-01-01T00:00:00Z" })),

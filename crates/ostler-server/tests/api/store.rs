@@ -13,7 +13,23 @@ async fn the_trail_is_replayed_and_found_whole() {
     assert_eq!((&report["ok"], &report["findings"]), (&json!(true), &json!([])));
     assert_eq!((&report["jobs"], &report["workers"]), (&json!(1), &json!(1)));
     assert_eq!(report["transitions"], json!(4 + 2));
-    inn.post("/api/store/check", json!({})).await.expect(200);
+    let checked = inn.post("/api/store/check", json!({})).await.expect(200);
+    assert_eq!((&checked["ok"], &checked["audit"]["jobs"]), (&json!(true), &json!(1)));
+    inn.close().await;
+}
+
+#[tokio::test]
+async fn a_copy_of_the_store_can_be_opened() {
+    let inn = Inn::stored_in(tempfile::tempdir().expect("a directory")).await;
+    let id = inn.submit(json!({ "function": "echo" })).await;
+    inn.end(&id).await;
+    let target = tempfile::tempdir().expect("a directory");
+    let copy = json!({ "path": target.path().join("ostler.db") });
+    let written = inn.send_locally(post("/api/store/backup", &copy)).await.expect(201);
+    assert!(written["bytes"].as_u64().unwrap() > 0);
+    inn.close().await;
+    let inn = Inn::stored_in(target).await;
+    assert_eq!(inn.get(&format!("/api/jobs/{id}")).await["status"], "COMPLETED");
     inn.close().await;
 }
 

@@ -16,7 +16,8 @@ use ostler_jobs::{JobSettings, Jobs};
 use ostler_runtime::core::{Backoff, Settings};
 use ostler_runtime::{Directory, EventLog, Pool, PoolSpec, Program};
 use ostler_server::{Server, ServerSettings, Stopper};
-use ostler_store::ledger::{Ledger, LedgerSettings};
+use ostler_store::Store;
+use ostler_store::ledger::{Ledger, LedgerSettings, Place};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -184,19 +185,25 @@ impl Inn {
 
     pub async fn with(settings: Settings, change: impl FnOnce(&mut PoolSpec)) -> Inn {
         let ledger = Ledger::in_memory(LedgerSettings::default());
-        let inn = Inn::over(ledger, settings, change).await;
-        let pool = inn.pools.find("test").expect("it is served");
-        within("all are ready", pool.all_ready()).await;
-        inn
+        let yard = tempfile::tempdir().expect("a directory");
+        Inn::over(ledger, yard, settings, change).await
     }
 
-    pub async fn over(
+    /// One whose ledger is in a file of the yard, as the server before has left it.
+    pub async fn stored_in(yard: tempfile::TempDir) -> Inn {
+        let place = Place::Sqlite(yard.path().join("ostler.db"));
+        let store = Store::open(&place).await.expect("it is free");
+        let ledger = store.ledger(LedgerSettings::default()).await.expect("it opens");
+        Inn::over(ledger, yard, brisk(1), |_| {}).await
+    }
+
+    async fn over(
         ledger: Ledger,
+        yard: tempfile::TempDir,
         settings: Settings,
         change: impl FnOnce(&mut PoolSpec),
     ) -> Inn {
         let directory = Directory::new();
-        let yard = tempfile::tempdir().expect("a directory");
         let events = Arc::new(EventLog::new(1_000));
         let mut spec = pool_spec("test", "tasks.py", settings, &ledger, &directory);
         spec.events = Arc::clone(&events);
@@ -215,6 +222,8 @@ impl Inn {
         let server = Server::bind(settings, vec![pool], jobs).await.expect("it listens");
         let (address, stopper, pools) = (server.local_addr(), server.stopper(), server.pools());
         let serving = tokio::spawn(server.run());
+        let pool = pools.find("test").expect("it is served");
+        within("all are ready", pool.all_ready()).await;
         Inn { address, ledger, directory, yard, socket, stopper, serving, pools }
     }
 
@@ -282,6 +291,18 @@ impl Inn {
 
     pub fn give(&self, sign: &str) {
         std::fs::write(self.yard.path().join(sign), "").expect("a sign");
+    }
+
+    /// Breaks off, wherever it is: nobody is told, and nothing is brought to its end.
+    pub async fn crash(self) -> tempfile::TempDir {
+        self.serving.abort();
+        assert!(self.serving.await.expect_err("it was aborted").is_cancelled());
+        let pool = self.pools.find("test").expect("it is served");
+        drop((self.stopper, self.pools));
+        pool.shut_down(true);
+        within("the pool stops", pool.stopped()).await;
+        self.ledger.close().await;
+        self.yard
     }
 
     /// Whatever happened, the trail has no gap; and nothing is left.

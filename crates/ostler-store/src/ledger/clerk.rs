@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::backend::Failed;
 use super::decide::{Halt, Operation};
+use super::doubt::Doubt;
 use super::draft::Draft;
 use super::error::LedgerError;
 use super::notice::Notice;
@@ -123,7 +124,7 @@ impl Watchers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(listener));
     }
 
-    fn tell(&self, notices: &[Notice]) {
+    pub fn tell(&self, notices: &[Notice]) {
         if notices.is_empty() {
             return;
         }
@@ -140,6 +141,8 @@ pub(super) struct Clerk {
     pub time: Arc<Time>,
     pub watchers: Arc<Watchers>,
     pub inbox: mpsc::Receiver<Message>,
+    /// What became of a commit is still to be found out.
+    pub doubt: Option<Doubt>,
 }
 
 /// Why a batch did not become one transaction.
@@ -232,23 +235,31 @@ impl Clerk {
     }
 
     async fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<(), Spoiled> {
-        let committed = match self.decide(batch).await {
-            Ok(()) => self.draft.commit().await.map_err(Spoiled::Failed),
-            Err(spoiled) => Err(spoiled),
-        };
-        match committed {
+        self.settle_doubt().await.map_err(Spoiled::Failed)?;
+        if let Err(spoiled) = self.decide(batch).await {
+            if let Spoiled::Failed(failed) = &spoiled {
+                tracing::warn!(reason = %failed.reason, "the ledger could not be written");
+            }
+            self.draft.rollback().await;
+            return Err(spoiled);
+        }
+        self.commit().await.map_err(Spoiled::Failed)
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<(), Failed> {
+        let failed = match self.draft.commit().await {
             Ok(notices) => {
                 self.watchers.tell(&notices);
-                Ok(())
+                return Ok(());
             }
-            Err(spoiled) => {
-                if let Spoiled::Failed(failed) = &spoiled {
-                    tracing::warn!(reason = %failed.reason, "the ledger could not be written");
-                }
-                self.draft.rollback().await;
-                Err(spoiled)
-            }
+            Err(failed) => failed,
+        };
+        tracing::warn!(reason = %failed.reason, "the ledger could not be written");
+        if failed.doubtful {
+            return self.look_after(failed).await;
         }
+        self.draft.rollback().await;
+        Err(failed)
     }
 
     async fn decide(&mut self, batch: &mut [Box<dyn Work>]) -> Result<(), Spoiled> {

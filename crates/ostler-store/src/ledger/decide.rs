@@ -27,7 +27,7 @@ pub(super) use retry::Retry;
 pub(super) use say::Say;
 pub(super) use schedules::{AddSchedule, ChangeSchedule, DeleteSchedule};
 pub(super) use submit::Submit;
-pub(super) use time::KeepTime;
+pub(super) use time::{Chore, NextDue};
 pub(super) use workers::{Past, Record};
 
 use std::future::Future;

@@ -5,10 +5,11 @@
 mod job_rows;
 mod other_rows;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::backend::{Backend, Failed};
+use super::doubt::Doubt;
 use super::id::{JobId, ScheduleId};
 use super::key::Key;
 use super::notice::Notice;
@@ -54,6 +55,8 @@ pub(super) struct Draft {
     tasks: Overlay<JobId, Task>,
     attempts: Overlay<(JobId, u32), AttemptRow>,
     keys: Overlay<Key, KeyRow>,
+    /// Keys with an answer that this transaction has seen.
+    answered: Vec<Key>,
     workers: Overlay<String, WorkerRow>,
     pools: Overlay<String, PoolRow>,
     queues: Overlay<String, QueueRow>,
@@ -66,9 +69,9 @@ pub(super) struct Draft {
     transitions: Vec<Row>,
     events: Vec<Row>,
     others: Vec<Row>,
-    /// Claimed in this transaction and unwritten: the backend would give them once more.
-    claimed: Vec<JobId>,
-    /// Something else is unwritten that decides about what may be claimed.
+    /// By pool, in their order: what may be claimed and was read ahead, for as long as nothing
+    /// changes about it but claims.
+    ready: HashMap<String, Ahead>,
     ready_changed: bool,
     ended: Vec<JobId>,
     notices: Vec<Notice>,
@@ -76,6 +79,18 @@ pub(super) struct Draft {
     /// Pools that have something to claim by now.
     ready_pools: BTreeSet<String>,
     due_sooner: bool,
+    /// A job whose state this transaction changes: by it one can tell whether it was committed.
+    witness: Option<JobId>,
+    /// What this transaction claims, and under which fence.
+    claims: Vec<(JobId, u64)>,
+}
+
+/// Tasks of one pool that may be claimed.
+#[derive(Debug, Default)]
+struct Ahead {
+    tasks: VecDeque<Task>,
+    /// There are no more.
+    all: bool,
 }
 
 /// Spreads delays.
@@ -115,6 +130,7 @@ impl Draft {
             tasks: Overlay::new(KNOWN_MAX),
             attempts: Overlay::new(KNOWN_MAX),
             keys: Overlay::new(KNOWN_MAX),
+            answered: Vec::new(),
             workers: Overlay::new(KNOWN_MAX),
             pools: Overlay::new(KNOWN_MAX),
             queues: Overlay::new(KNOWN_MAX),
@@ -126,13 +142,15 @@ impl Draft {
             transitions: Vec::new(),
             events: Vec::new(),
             others: Vec::new(),
-            claimed: Vec::new(),
+            ready: HashMap::new(),
             ready_changed: false,
             ended: Vec::new(),
             notices: Vec::new(),
             said: BTreeMap::new(),
             ready_pools: BTreeSet::new(),
             due_sooner: false,
+            witness: None,
+            claims: Vec::new(),
         }
     }
 
@@ -176,6 +194,23 @@ impl Draft {
         notices
     }
 
+    /// After a commit of which nobody knows what came of it.
+    pub fn take_doubt(&mut self) -> Option<Doubt> {
+        let witness = self.states.get(&self.witness.take()?)?.clone()?;
+        let (notices, claims) = (self.told(), std::mem::take(&mut self.claims));
+        Some(Doubt { witness, notices, claims })
+    }
+
+    /// Whether a job is stored as this state shows it. Ends the transaction.
+    pub async fn is_stored(&mut self, witness: &JobState) -> Result<bool, Failed> {
+        let row = match self.began().await {
+            Ok(backend) => backend.job(&witness.id).await,
+            Err(failed) => Err(failed),
+        };
+        self.rollback().await;
+        Ok(row?.is_some_and(|(_, state)| state == *witness))
+    }
+
     pub async fn rollback(&mut self) {
         // If that fails the backend begins anew by itself.
         if let Err(failed) = self.backend.rollback().await {
@@ -190,6 +225,13 @@ impl Draft {
             self.states.forget(&id);
             self.tasks.forget(&id);
         }
+        for key in std::mem::take(&mut self.answered) {
+            self.keys.forget(&key);
+        }
+        self.witness = None;
+        self.claims.clear();
+        self.ready.clear();
+        self.ready_changed = false;
         let heavy = self.facts_bytes > KNOWN_BYTES;
         if heavy {
             self.facts_bytes = 0;
@@ -212,6 +254,7 @@ impl Draft {
         self.tasks.clear();
         self.attempts.clear();
         self.keys.clear();
+        self.answered.clear();
         self.workers.clear();
         self.pools.clear();
         self.queues.clear();
@@ -222,12 +265,14 @@ impl Draft {
         self.transitions.clear();
         self.events.clear();
         self.others.clear();
-        self.claimed.clear();
+        self.ready.clear();
         self.ended.clear();
         self.notices.clear();
         self.said.clear();
         self.ready_pools.clear();
         self.due_sooner = false;
+        self.witness = None;
+        self.claims.clear();
         (self.begun, self.written, self.ready_changed) = (false, false, false);
         // What was told about time may not have been heard.
         (self.kept_until, self.next_due) = (0, Millis::MAX);
@@ -288,8 +333,6 @@ impl Draft {
         let pools = self.pools.take_unwritten().into_iter();
         rows.extend(pools.filter_map(|(_, row)| row.map(Row::Pool)));
         rows.append(&mut self.others);
-        self.claimed.clear();
-        self.ready_changed = false;
         rows
     }
 }

@@ -28,7 +28,7 @@ pub enum LedgerError {
     #[error("the store is full: {reason}")]
     Full { reason: String },
     /// Certainly nothing was stored.
-    #[error("the store cannot write: {reason}")]
+    #[error("the store cannot be used: {reason}")]
     Unavailable { reason: String },
     /// The store failed in a commit: perhaps it was stored.
     #[error("whether it was stored is not known: {reason}")]

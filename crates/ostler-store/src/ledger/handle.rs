@@ -53,6 +53,7 @@ struct Shared {
     time: Arc<Time>,
     watchers: Arc<Watchers>,
     reader: Arc<dyn Reader>,
+    verifying: tokio::sync::Mutex<()>,
     /// Words about an attempt that was no longer current.
     stale: AtomicU64,
 }
@@ -83,8 +84,17 @@ impl Ledger {
     ) -> Result<Ledger> {
         let ledger = Ledger::over(backend, settings, clock);
         let started_at = ledger.shared.started_at;
-        while ledger.ask(decide::StartNode { started_at }).await? {}
-        Ok(ledger)
+        loop {
+            match ledger.ask(decide::StartNode { started_at }).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(ledger),
+                Err(error) => {
+                    // Whoever tries again finds the backend closed.
+                    ledger.end().await;
+                    return Err(error);
+                }
+            }
+        }
     }
 
     fn over(backend: Box<dyn Backend>, settings: LedgerSettings, clock: impl Clock) -> Ledger {
@@ -94,10 +104,19 @@ impl Ledger {
         let draft = Draft::new(backend, Arc::clone(&node), Arc::new(settings));
         let (clerk, inbox) = mpsc::channel(WAITING_MAX);
         let (now, stale) = (time.now(), AtomicU64::new(0));
-        let work = Clerk { draft, time: Arc::clone(&time), watchers: Arc::clone(&watchers), inbox };
+        let (clerk_time, clerk_watchers) = (Arc::clone(&time), Arc::clone(&watchers));
+        let work = Clerk { draft, time: clerk_time, watchers: clerk_watchers, inbox, doubt: None };
         // It ends with `close`, or when the last handle is dropped.
         tokio::spawn(work.run());
-        let shared = Shared { node, started_at: now, time, watchers, reader, stale };
+        let shared = Shared {
+            node,
+            started_at: now,
+            time,
+            watchers,
+            reader,
+            verifying: tokio::sync::Mutex::default(),
+            stale,
+        };
         Ledger { shared: Arc::new(shared), clerk }
     }
 
@@ -107,7 +126,7 @@ impl Ledger {
         answered.await.map_err(|_| closed())?
     }
 
-    async fn read(&self) -> Result<Box<dyn Reads + Send>> {
+    pub(super) async fn read(&self) -> Result<Box<dyn Reads + Send>> {
         self.shared.reader.open().await.map_err(unreadable)
     }
 
@@ -196,7 +215,18 @@ impl Ledger {
     }
 
     pub async fn finish(&self, id: &JobId, fence: u64, end: AttemptEnd) -> Result<Finished> {
-        let finished = self.ask(decide::Finish { id: id.clone(), fence, end }).await?;
+        self.finish_saying(id, fence, Vec::new(), end).await
+    }
+
+    /// Together with what it said last: both are stored, or neither.
+    pub async fn finish_saying(
+        &self,
+        id: &JobId,
+        fence: u64,
+        said: Vec<Saying>,
+        end: AttemptEnd,
+    ) -> Result<Finished> {
+        let finished = self.ask(decide::Finish { id: id.clone(), fence, said, end }).await?;
         if finished == Finished::Stale {
             self.count_stale();
         }
@@ -214,7 +244,22 @@ impl Ledger {
     /// Does what time asks for (jobs that are due, timeouts, schedules, retention) and says when
     /// it wants to be asked again. At least each second in any case.
     pub async fn keep_time(&self) -> Result<Option<Timestamp>> {
-        Ok(self.ask(decide::KeepTime).await?.map(timestamp))
+        use decide::Chore::{
+            EndOverdue, FireSchedules, PruneJobs, PruneWorkers, StartDue, SweepKeys,
+        };
+        // All at once, so that they share a transaction.
+        let (due, overdue, fired, swept, jobs, workers, next) = tokio::join!(
+            self.ask(StartDue),
+            self.ask(EndOverdue),
+            self.ask(FireSchedules),
+            self.ask(SweepKeys),
+            self.ask(PruneJobs),
+            self.ask(PruneWorkers),
+            self.ask(decide::NextDue),
+        );
+        let more = due? | overdue? | fired? | swept? | jobs? | workers?;
+        let (now, next) = next?;
+        Ok(if more { Some(timestamp(now)) } else { next.map(timestamp) })
     }
 
     // ---- queues ----
@@ -314,6 +359,8 @@ impl Ledger {
 
     /// Replays every entity.
     pub async fn verify(&self) -> Result<AuditReport> {
+        // One at a time: it takes long, and has a connection that others wait for.
+        let _alone = self.shared.verifying.lock().await;
         verify::replay(&mut *self.read().await?).await.map_err(unreadable)
     }
 
@@ -348,15 +395,11 @@ impl Ledger {
         if let Err(error) = self.ask(decide::EndNode { started_at }).await {
             tracing::warn!(%error, "the end of this run could not be stored");
         }
-        let (answer, answered) = oneshot::channel();
-        if self.clerk.send(Message::Close(answer)).await.is_ok() {
-            let _ = answered.await;
-        }
+        self.end().await;
     }
 
-    /// As if the process had been killed.
-    #[cfg(test)]
-    pub(crate) async fn die(&self) {
+    /// The clerk stops, whatever was going on; in a test that is how a server dies.
+    pub(super) async fn end(&self) {
         let (answer, answered) = oneshot::channel();
         if self.clerk.send(Message::Close(answer)).await.is_ok() {
             let _ = answered.await;

@@ -1,9 +1,13 @@
 //! What every backend must do, case by case. A backend brings a [`Ground`]; `conform!` makes one
 //! test of every case on it.
 
+pub(super) mod audit;
 pub(super) mod cases;
 pub(super) mod claims;
 pub(super) mod ends;
+pub(super) mod faults;
+mod faulty;
+pub(super) mod histories;
 pub(super) mod keys;
 pub(super) mod lists;
 pub(super) mod nodes;
@@ -45,6 +49,11 @@ pub(super) type Opening<'a> = Pin<Box<dyn Future<Output = Box<dyn Backend>> + Se
 /// Where rows stay while servers come and go. One server at a time.
 pub(crate) trait Ground: Send + Sync {
     fn open(&self) -> Opening<'_>;
+
+    /// Nothing waits for a disk: what is tried many times may be tried more often.
+    fn quick(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +63,10 @@ impl Ground for MemoryGround {
     fn open(&self) -> Opening<'_> {
         let again = self.0.again();
         Box::pin(async move { Box::new(again) as Box<dyn Backend> })
+    }
+
+    fn quick(&self) -> bool {
+        true
     }
 }
 
@@ -79,7 +92,7 @@ impl World {
 
     /// The server dies without a word, and another comes.
     pub async fn crash(&mut self) {
-        self.ledger.die().await;
+        self.ledger.end().await;
         (self.ledger, self.told) = start(&*self.ground, &self.settings, &self.clock).await;
     }
 

@@ -7,6 +7,7 @@
 //! tell that somebody else came and went between two connections; the owner's name in the tables does.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
@@ -49,7 +50,7 @@ impl Part {
 }
 
 /// Where it is, and as whom to go there.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Address {
     options: PgConnectOptions,
     name: String,
@@ -57,6 +58,9 @@ pub(crate) struct Address {
 
 impl Address {
     pub fn of(url: &str) -> Result<Address, OpenError> {
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(OpenError::Url { reason: "it must begin with `postgres://`".to_owned() });
+        }
         let options = PgConnectOptions::from_str(url)
             .map_err(|error| OpenError::Url { reason: error.to_string() })?;
         let options = options.statement_cache_capacity(STATEMENTS).disable_statement_logging();
@@ -76,7 +80,9 @@ impl Address {
         let connection: PgConnection = connecting.map_err(|_| sqlx::Error::Io(late()))??;
         let mut link = Link::Postgres(connection);
         let ways = "SET search_path TO ostler; SET synchronous_commit TO on; \
-                    SET client_min_messages TO warning";
+                    SET client_min_messages TO warning; \
+                    SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; \
+                    SET tcp_keepalives_count TO 3";
         link.script(ways.into_sql_str()).await?;
         Ok(link)
     }
@@ -124,7 +130,7 @@ impl Address {
 
 #[derive(Debug)]
 pub(crate) struct Database {
-    address: Address,
+    address: Arc<Address>,
     /// This opening's name in the tables, and of its connections.
     boot: String,
 }
@@ -132,7 +138,7 @@ pub(crate) struct Database {
 impl Database {
     /// Its tables are of this version from now on.
     pub async fn open(url: &str) -> Result<Database, OpenError> {
-        let address = Address::of(url)?;
+        let address = Arc::new(Address::of(url)?);
         let database = Database { address, boot: Uuid::now_v7().simple().to_string() };
         let refused = |trouble| database.address.unreachable(&trouble);
         let mut link = database.address.connect("ostler-opening").await.map_err(refused)?;
@@ -141,7 +147,7 @@ impl Database {
         Ok(database)
     }
 
-    pub fn address(&self) -> &Address {
+    pub fn address(&self) -> &Arc<Address> {
         &self.address
     }
 

@@ -95,7 +95,7 @@ impl Door {
     pub fn for_readers(&self) -> ReadDoor {
         match self {
             Door::File(file) => ReadDoor::File(file.path().to_owned()),
-            Door::Database(database) => ReadDoor::Database(database.address().clone()),
+            Door::Database(database) => ReadDoor::Database(Arc::clone(database.address())),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Door {
 #[derive(Debug, Clone)]
 pub(crate) enum ReadDoor {
     File(PathBuf),
-    Database(Address),
+    Database(Arc<Address>),
 }
 
 impl ReadDoor {
@@ -113,7 +113,7 @@ impl ReadDoor {
     }
 
     pub fn to_database(url: &str) -> Result<ReadDoor, OpenError> {
-        Address::of(url).map(ReadDoor::Database)
+        Ok(ReadDoor::Database(Arc::new(Address::of(url)?)))
     }
 
     /// What to call it.

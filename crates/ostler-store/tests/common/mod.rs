@@ -3,30 +3,50 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
+#[path = "../../src/sql/rig.rs"]
+mod rig;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use ostler_store::Store as Whole;
+use ostler_store::ledger::Place;
 use ostler_store::{NewSession, Patch, SessionNotice, SessionSettings, Sessions};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
-/// A store and the directory that it may be in.
+pub use rig::TestDatabase;
+
+/// A store and what it is in.
 pub struct Store {
     pub sessions: Sessions,
     pub kind: &'static str,
-    _directory: TempDir,
+    _directory: Option<TempDir>,
+    _database: Option<TestDatabase>,
 }
 
-/// One of each kind: what holds for one holds for the other.
-pub async fn each(settings: &SessionSettings) -> [Store; 2] {
+/// One of each kind: what holds for one holds for the others.
+pub async fn each(settings: &SessionSettings) -> [Store; 3] {
+    [in_memory(settings), in_a_file(settings).await, in_a_database(settings).await]
+}
+
+fn in_memory(settings: &SessionSettings) -> Store {
+    let sessions = Sessions::in_memory(settings.clone());
+    Store { sessions, kind: "in memory", _directory: None, _database: None }
+}
+
+async fn in_a_file(settings: &SessionSettings) -> Store {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("ostler.db");
-    let durable = Sessions::open(&path, settings.clone()).await.unwrap();
-    let passing = Sessions::in_memory(settings.clone());
-    [
-        Store { sessions: passing, kind: "in memory", _directory: TempDir::new().unwrap() },
-        Store { sessions: durable, kind: "in a file", _directory: directory },
-    ]
+    let sessions = Sessions::open(&path, settings.clone()).await.unwrap();
+    Store { sessions, kind: "in a file", _directory: Some(directory), _database: None }
+}
+
+async fn in_a_database(settings: &SessionSettings) -> Store {
+    let database = TestDatabase::new().await;
+    let whole = Whole::open(&Place::Postgres(database.url())).await.unwrap();
+    let sessions = whole.sessions(settings.clone()).await.unwrap();
+    Store { sessions, kind: "in PostgreSQL", _directory: None, _database: Some(database) }
 }
 
 /// A place for a store that is opened more than once.

@@ -74,6 +74,8 @@ impl Client {
     ) -> Result<T, Failure> {
         let request = Request::builder().method(method).uri(path).header(HOST, "localhost");
         let request = request.header(CONTENT_TYPE, "application/json");
+        // The answer before may have been read before its connection was done with it.
+        self.sender.ready().await?;
         let response = self.sender.send_request(request.body(Full::from(body))?).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();

@@ -81,7 +81,7 @@ pub(super) enum Command {
     Recycle(RecycleArgs),
     Reload(ReloadArgs),
     Sessions(SessionsArgs),
-    Jobs(JobsArgs),
+    Jobs(Box<JobsArgs>),
     Schedules(SchedulesArgs),
     Audit(AuditArgs),
     Store(StoreArgs),
@@ -114,9 +114,10 @@ pub(super) struct InitArgs {
     pub force: bool,
 }
 
-/// Check the configuration and start one worker of each pool, then stop them.
+/// Check the configuration and the store, start one worker of each pool, then stop them.
 ///
-/// Ends with 1 when the configuration is not valid or a worker does not become ready.
+/// Ends with 1 when the configuration is not valid, a worker does not become ready, or the store
+/// cannot be used.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -93,13 +93,13 @@ impl Report {
 
     pub fn words(&self) -> String {
         let read = format!(
-            "read {} jobs, {} workers, {} changes of status",
+            "jobs {}, workers {}, changes of status {}",
             self.jobs, self.workers, self.transitions
         );
         if self.findings_total == 0 {
             return format!("{read}: all of it fits\n");
         }
-        let mut out = format!("{read}: {} do not fit\n", self.findings_total);
+        let mut out = format!("{read}: does not fit: {}\n", self.findings_total);
         for Finding { entity, id, what } in &self.findings {
             out.push_str(&one_line(&format!("{entity} {id}: {what}")));
             out.push('\n');
@@ -119,11 +119,11 @@ mod tests {
     #[test]
     fn findings_are_told_one_by_one_and_end_with_1() {
         let whole = Report { jobs: 3, workers: 2, transitions: 11, ..Report::default() };
-        let words = "read 3 jobs, 2 workers, 11 changes of status: all of it fits\n";
+        let words = "jobs 3, workers 2, changes of status 11: all of it fits\n";
         assert_eq!((whole.words().as_str(), whole.exit()), (words, Exit::Ok));
         let finding = Finding { entity: "job".into(), id: "j_1".into(), what: "a\nb".into() };
         let torn = Report { findings: vec![finding], findings_total: 5, ..whole };
-        let words = "read 3 jobs, 2 workers, 11 changes of status: 5 do not fit\n\
+        let words = "jobs 3, workers 2, changes of status 11: does not fit: 5\n\
                      job j_1: a\\nb\nand 4 more\n";
         assert_eq!((torn.words().as_str(), torn.exit()), (words, Exit::Failed));
     }

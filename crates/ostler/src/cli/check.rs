@@ -1,9 +1,11 @@
-//! `ostler check`: reads the configuration, starts one worker of each pool, and stops them again.
+//! `ostler check`: reads the configuration, starts one worker of each pool, stops them again, and
+//! looks at the store.
 //!
 //! Nothing listens and no function is called, so it may run beside a server of the same
 //! configuration.
 
 mod advice;
+mod store;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -94,11 +96,21 @@ async fn try_pools(config: &Config, file: &Path, args: &CheckArgs) -> Result<Exi
         }
         trials.push(trial);
     }
-    let ok = trials.iter().all(|trial| trial.verdict == Verdict::Ready);
+    let store = match args.no_start {
+        true => None,
+        false => Some(store::look(&config.store).await),
+    };
+    if let Some(store) = store.as_ref().filter(|_| !args.json) {
+        output::print(&store.line())?;
+    }
+    let ok = trials.iter().all(|trial| trial.verdict == Verdict::Ready)
+        && store.as_ref().is_none_or(|store| store.ok);
     output::print(&match args.json {
         true => {
             let config = file.display().to_string();
-            let report = json!({ "ok": ok, "config": config, "problems": [], "pools": trials });
+            let report = json!({
+                "ok": ok, "config": config, "problems": [], "pools": trials, "store": store,
+            });
             format!("{report:#}\n")
         }
         false => summary(&trials),

@@ -173,8 +173,12 @@ fn describe(schedule: &Schedule, now: Timestamp) -> String {
         format!("last job   {}", or_dash(schedule.last_job_id.clone())),
     ];
     let lines: String = lines.iter().map(|line| format!("{}\n", one_line(line))).collect();
-    let job = format!("{:#}", Value::Object(schedule.job.clone()));
-    format!("{lines}\n{}\n", printable(&job))
+    // What is not set says nothing.
+    let set =
+        |value: &Value| !matches!(value, Value::Null) && *value != json!({}) && *value != json!([]);
+    let job = schedule.job.iter().filter(|(_, value)| set(value));
+    let job: Map<String, Value> = job.map(|(key, value)| (key.clone(), value.clone())).collect();
+    format!("{lines}\n{}\n", printable(&format!("{:#}", Value::Object(job))))
 }
 
 async fn order(args: &SchedulesOrderArgs, order: &str) -> Result<(), Failure> {
@@ -213,7 +217,7 @@ mod tests {
         let schedule = serde_json::from_value(json!({
             "id": "s_1", "name": "digest", "workspace_id": "default", "cron": "@daily",
             "timezone": "UTC", "overlap": "skip", "paused": false,
-            "job": { "pool": "mail", "function": "digest" },
+            "job": { "pool": "mail", "function": "digest", "session": null, "tags": {} },
             "next_at": "2026-01-02T03:04:05Z", "last_at": null, "last_job_id": null,
         }));
         let now = "2026-01-02T03:01:03Z".parse().expect("a time");

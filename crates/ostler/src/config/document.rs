@@ -36,11 +36,24 @@ pub fn read(source: &Source, around: &Surroundings<'_>) -> Result<Config, Invali
 }
 
 pub(super) fn read_server(source: &Source, around: &Surroundings<'_>) -> Result<Server, Invalid> {
+    read_part(source, around, server_of)
+}
+
+pub(super) fn read_store(source: &Source, around: &Surroundings<'_>) -> Result<Store, Invalid> {
+    read_part(source, around, store_of)
+}
+
+/// One section, whatever is wrong with the others.
+fn read_part<T>(
+    source: &Source,
+    around: &Surroundings<'_>,
+    part: impl FnOnce(&Section<'_>) -> T,
+) -> Result<T, Invalid> {
     let document = parse(source)?;
     let reading = Reading::new(around);
-    let server = server_of(&Section::top(document.get_ref(), &reading));
+    let read = part(&Section::top(document.get_ref(), &reading));
     match reading.into_problems() {
-        problems if problems.is_empty() => Ok(server),
+        problems if problems.is_empty() => Ok(read),
         problems => Err(Invalid::new(source.clone(), problems)),
     }
 }
@@ -76,7 +89,7 @@ fn parse(source: &Source) -> Result<Spanned<DeTable<'_>>, Invalid> {
 fn contents(top: &Section<'_>) -> Config {
     version(top);
     let server = server_of(top);
-    let store = top.key("store", "where what survives a restart is kept").table(Store::read);
+    let store = store_of(top);
     let sessions = top.key("sessions", "what callers may keep here").table(Sessions::read);
     let jobs = top.key("jobs", "how much durable work there may be").table(Jobs::read);
     let idempotency =
@@ -102,6 +115,10 @@ fn version(top: &Section<'_>) {
 
 fn server_of(top: &Section<'_>) -> Server {
     top.key("server", "where the server listens, and what holds for all pools").table(Server::read)
+}
+
+fn store_of(top: &Section<'_>) -> Store {
+    top.key("store", "where what survives a restart is kept").table(Store::read)
 }
 
 /// The pools in the order of the file, without those that could not be read.

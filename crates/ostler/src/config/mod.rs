@@ -154,6 +154,12 @@ pub fn load_server(path: &Path) -> Result<Server, LoadError> {
     Ok(with_surroundings(&path, |around| document::read_server(&source, around))?)
 }
 
+/// Reads only `[store]`: all that is needed to look at what is kept there.
+pub fn load_store(path: &Path) -> Result<Store, LoadError> {
+    let (path, source) = open(path)?;
+    Ok(with_surroundings(&path, |around| document::read_store(&source, around))?)
+}
+
 /// The number of cores that this process may use.
 pub fn cores() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

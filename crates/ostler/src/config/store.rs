@@ -12,8 +12,6 @@ pub const DEFAULT_STORE: &str = ".ostler/ostler.db";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
-    /// The file of [`Place::Sqlite`], or the one that would be.
-    pub path: PathBuf,
     pub place: Place,
     /// How long workers that have ended are kept, with their trail.
     pub worker_retention: Duration,
@@ -35,7 +33,7 @@ impl Store {
 
     /// The defaults, in this file.
     pub fn in_file(path: PathBuf) -> Self {
-        Self { path: path.clone(), place: Place::Sqlite(path), worker_retention: 7 * DAY }
+        Self { place: Place::Sqlite(path), worker_retention: 7 * DAY }
     }
 
     pub(super) fn read(section: &Section<'_>) -> Self {
@@ -57,7 +55,6 @@ impl Store {
                 )
                 .duration(defaults.worker_retention, MINUTE..=3_650 * DAY),
             place: url.map_or(defaults.place, Place::Postgres),
-            path: defaults.path,
         }
     }
 }

@@ -51,7 +51,7 @@ fn a_story_is_told_line_by_line_and_the_result_is_last() {
     let expected = "\
 2026-01-02T03:04:05.000Z  SUBMITTED
 2026-01-02T03:04:05.000Z  PENDING → RUNNING
-2026-01-02T03:04:05.000Z  attempt 1 begins on py-1
+2026-01-02T03:04:05.000Z  attempt 1 runs on py-1
 2026-01-02T03:04:05.000Z  progress: 25 %, 1 of 4
 2026-01-02T03:04:05.000Z  warning: slow\\u001b[2J
 2026-01-02T03:04:05.000Z  says: {\"frame\":1}
@@ -109,7 +109,7 @@ fn a_command_ends_as_its_job_does() {
         (
             r#"{"status":"CANCELED","reason":"parent_cancelled","error":null}"#,
             5,
-            "ostler: job j_1 was cancelled: parent cancelled (parent_cancelled)\n",
+            "ostler: job j_1 was cancelled (parent_cancelled)\n",
         ),
         (
             r#"{"status":"CANCELED","reason":"timeout","error":null}"#,

@@ -52,12 +52,12 @@ fn a_proof_ends_with_1_where_something_does_not_fit() {
     let whole =
         r#"{"ok":true,"jobs":3,"workers":2,"transitions":11,"findings":[],"findings_total":0}"#;
     let server = Server::saying(json(whole));
-    let words = "read 3 jobs, 2 workers, 11 changes of status: all of it fits\n";
+    let words = "jobs 3, workers 2, changes of status 11: all of it fits\n";
     assert_eq!(server.run(&["audit", "verify"]), ok(words));
     assert_eq!(server.seen().line, "GET /api/audit/verify");
     assert_eq!(server.run(&["audit", "verify", "--json"]), ok(&format!("{whole}\n")));
     let torn = r#"{"ok":false,"jobs":3,"workers":2,"transitions":11,"findings":[{"entity":"job","id":"j_1","what":"seq 2 is missing"}],"findings_total":1}"#;
     let ran = Server::saying(json(torn)).run(&["audit", "verify"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.out.ends_with("1 do not fit\njob j_1: seq 2 is missing\n"), "{ran:?}");
+    assert!(ran.out.ends_with("does not fit: 1\njob j_1: seq 2 is missing\n"), "{ran:?}");
 }

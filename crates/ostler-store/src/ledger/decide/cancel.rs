@@ -150,7 +150,8 @@ impl Draft {
                 self.drop_task(&task);
                 job.state.waiting = true;
             }
-            None => {}
+            // Its own work is done: it ends with the last of its children.
+            None => job.state.waiting = true,
         }
         self.put_state(job.state);
         Ok(())

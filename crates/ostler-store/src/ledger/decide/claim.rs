@@ -28,20 +28,17 @@ impl Operation for Claim {
     async fn decide(&self, draft: &mut Draft) -> Decided<Vec<Claimed>> {
         let limit = self.limit.min(CLAIM_MAX);
         let mut claimed = Vec::new();
-        while claimed.len() < limit {
-            let wanted = limit - claimed.len();
-            let tasks = draft.ready(&self.pool, false, wanted).await?;
+        // Some are held up by others with their key: then those behind them are looked at.
+        for _ in 0..=limit {
+            let tasks = draft.take_ready(&self.pool, limit - claimed.len()).await?;
+            if tasks.is_empty() {
+                break;
+            }
             draft.prefetch(tasks.iter().map(|task| &task.job)).await?;
-            let (found, before) = (tasks.len(), claimed.len());
             for task in tasks {
                 if draft.has_room(&task).await? {
                     claimed.extend(draft.claim(task).await?);
                 }
-            }
-            // Some were held up by others with their key: those behind them are looked for.
-            let held_up = claimed.len() - before < found;
-            if found < wanted || !held_up || claimed.len() == before {
-                break;
             }
         }
         Ok(claimed)
@@ -87,7 +84,8 @@ impl Draft {
         let (attempt, fence) = (task.attempt, task.fence);
         job.state.attempt = attempt;
         self.start(&mut job);
-        self.add_line(&mut job, "attempt", json!({ "attempt": attempt }).to_string());
+        // Bounded: who is claimed and given back again and again says it each time.
+        self.add_bounded(&mut job, "attempt", json!({ "attempt": attempt }).to_string());
         self.put_attempt(AttemptRow {
             job: task.job.clone(),
             attempt,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::draft::{Draft, Kept};
 use super::super::id::JobId;
-use super::super::job::{AttemptEnd, Finished};
+use super::super::job::{AttemptEnd, Finished, Saying};
 use super::super::row::{JobResult, Task};
 use super::super::shown;
 use super::cancel::Wanted;
@@ -20,6 +20,8 @@ use crate::content::Content;
 pub(in crate::ledger) struct Finish {
     pub id: JobId,
     pub fence: u64,
+    /// Said before it ended.
+    pub said: Vec<Saying>,
     pub end: AttemptEnd,
 }
 
@@ -30,7 +32,8 @@ impl Operation for Finish {
         let Some(task) = draft.held(&self.id, self.fence).await? else {
             return Ok(Finished::Stale);
         };
-        let job = draft.existing(&self.id).await?;
+        let mut job = draft.existing(&self.id).await?;
+        draft.say_all(&mut job, &task, &self.said).await?;
         draft.end_attempt(job, task, &self.end).await?;
         let job = draft.existing(&self.id).await?;
         let result = match &self.end {
@@ -60,6 +63,13 @@ impl Draft {
         let node = std::sync::Arc::clone(&self.node);
         let held = |task: &Task| task.node.as_deref() == Some(&*node) && task.fence == fence;
         Ok(self.task(id).await?.filter(held))
+    }
+
+    /// As if it had never been claimed, if it still is.
+    pub(in crate::ledger) async fn release(&mut self, id: &JobId, fence: u64) -> Decided<()> {
+        let Some(task) = self.held(id, fence).await? else { return Ok(()) };
+        let job = self.existing(id).await?;
+        self.end_attempt(job, task, &AttemptEnd::Released).await
     }
 
     pub(super) async fn end_attempt(
@@ -93,7 +103,13 @@ impl Draft {
                 self.follow(Consequences::of_cancel(task.job, Wanted::by_itself())).await
             }
             AttemptEnd::Released => {
-                self.give_back(task, self.now);
+                if task.attempt == 0 {
+                    // It never began, so neither did its time.
+                    (job.state.started_at, job.state.deadline) = (None, None);
+                }
+                // In its old place: whoever was let down does not go to the end of the line.
+                let at = task.run_at;
+                self.give_back(task, at);
                 job.state.version += 1;
                 self.put_state(job.state);
                 Ok(())

@@ -22,20 +22,30 @@ impl Operation for Say {
     async fn decide(&self, draft: &mut Draft) -> Decided<bool> {
         let Some(task) = draft.held(&self.id, self.fence).await? else { return Ok(false) };
         let mut job = draft.existing(&self.id).await?;
-        let is_progress = |saying: &Saying| matches!(saying, Saying::Progress(_));
-        let last_progress = self.sayings.iter().rposition(is_progress);
-        for (index, saying) in self.sayings.iter().enumerate() {
-            // Those that were overtaken at once would tell nobody anything.
-            if !is_progress(saying) || Some(index) == last_progress {
-                draft.say(&mut job, &task, saying).await?;
-            }
-        }
+        draft.say_all(&mut job, &task, &self.sayings).await?;
         draft.put_state(job.state);
         Ok(true)
     }
 }
 
 impl Draft {
+    pub(super) async fn say_all(
+        &mut self,
+        job: &mut Kept,
+        task: &Task,
+        sayings: &[Saying],
+    ) -> Decided<()> {
+        let is_progress = |saying: &Saying| matches!(saying, Saying::Progress(_));
+        let last_progress = sayings.iter().rposition(is_progress);
+        for (index, saying) in sayings.iter().enumerate() {
+            // Those that were overtaken at once would tell nobody anything.
+            if !is_progress(saying) || Some(index) == last_progress {
+                self.say(job, task, saying).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn say(&mut self, job: &mut Kept, task: &Task, saying: &Saying) -> Decided<()> {
         match saying {
             Saying::Progress(progress) => {
@@ -58,7 +68,7 @@ impl Draft {
         Ok(())
     }
 
-    fn add_bounded(&mut self, job: &mut Kept, kind: &str, data: String) {
+    pub(super) fn add_bounded(&mut self, job: &mut Kept, kind: &str, data: String) {
         if job.state.event_seq < self.settings.events_max {
             self.add_line(job, kind, data);
         } else {

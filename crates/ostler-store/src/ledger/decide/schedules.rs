@@ -3,7 +3,6 @@
 
 use ostler_core::JobStatus;
 
-use super::super::backend::Failed;
 use super::super::cron::Cron;
 use super::super::draft::Draft;
 use super::super::error::LedgerError;
@@ -81,7 +80,11 @@ impl Operation for ChangeSchedule {
             && spec.paused == before.paused;
         let next_at = match same_times {
             true => row.next_at,
-            false => next(&cron, &spec, draft.now, draft.now),
+            false => {
+                // A clock that was set back brings no time a second time.
+                let now = row.last_at.map_or(draft.now, |last| last.max(draft.now));
+                next(&cron, &spec, now, now)
+            }
         };
         let (text, version) = (ScheduleSpec::of(&spec).text(), row.version + 1);
         let row = ScheduleRow { spec: text, next_at, version, ..row };
@@ -206,11 +209,5 @@ impl Draft {
         let kept = self.add_job(&spec.job, origin, &by).await?;
         debug_assert_eq!(kept.state.status, JobStatus::Pending, "a scheduled job is due");
         Ok(Some(kept.facts.id.clone()))
-    }
-}
-
-impl From<Failed> for LedgerError {
-    fn from(failed: Failed) -> Self {
-        (&failed).into()
     }
 }

@@ -8,6 +8,7 @@ use super::super::draft::{Draft, Kept};
 use super::super::key::Asked;
 use super::super::notice::Notice;
 use super::super::row::{EventRow, TransitionRow};
+use super::check::note;
 
 /// Why a status changes, and by whom.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ impl By {
     }
 
     pub fn asked(trigger: &'static str, asked: &Asked) -> By {
-        let (reason, request_id) = (asked.reason.clone(), asked.request_id.clone());
+        let (reason, request_id) = (asked.reason.as_deref().map(note), asked.request_id.clone());
         By { trigger, reason, actor: actor(asked).to_owned(), request_id }
     }
 

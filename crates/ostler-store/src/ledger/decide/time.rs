@@ -15,30 +15,50 @@ use crate::clock::millis;
 /// Of each kind.
 const CHUNK: usize = 256;
 
+/// One part of it. Each stands for itself: what is wrong with one does not stop the others.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::ledger) enum Chore {
+    StartDue,
+    EndOverdue,
+    FireSchedules,
+    SweepKeys,
+    PruneJobs,
+    PruneWorkers,
+}
+
+impl Operation for Chore {
+    /// Whether there may be more of it.
+    type Answer = bool;
+
+    async fn decide(&self, draft: &mut Draft) -> Decided<bool> {
+        let done = match self {
+            Chore::StartDue => draft.start_due().await?,
+            Chore::EndOverdue => draft.end_overdue().await?,
+            Chore::FireSchedules => draft.fire_schedules(CHUNK).await?,
+            Chore::SweepKeys => draft.sweep_keys().await?,
+            Chore::PruneJobs => draft.prune_jobs().await?,
+            Chore::PruneWorkers => draft.prune_workers().await?,
+        };
+        Ok(done == CHUNK)
+    }
+}
+
+/// After the chores.
 #[derive(Debug)]
-pub(in crate::ledger) struct KeepTime;
+pub(in crate::ledger) struct NextDue;
 
-impl Operation for KeepTime {
-    /// When it wants to be asked again.
-    type Answer = Option<Millis>;
+impl Operation for NextDue {
+    /// Now, and when time has something to do again.
+    type Answer = (Millis, Option<Millis>);
 
-    async fn decide(&self, draft: &mut Draft) -> Decided<Option<Millis>> {
-        let done = [
-            draft.start_due().await?,
-            draft.end_overdue().await?,
-            draft.fire_schedules(CHUNK).await?,
-            draft.sweep_keys().await?,
-            draft.prune_jobs().await?,
-            draft.prune_workers().await?,
-        ];
+    const LAST: bool = true;
+
+    async fn decide(&self, draft: &mut Draft) -> Decided<(Millis, Option<Millis>)> {
         draft.tell_ready_pools().await?;
         let now = draft.now;
-        let next = match done.into_iter().any(|done| done == CHUNK) {
-            true => Some(now),
-            false => draft.stored().await?.next_due(now).await?,
-        };
+        let next = draft.stored().await?.next_due(now).await?;
         draft.next_due = next.unwrap_or(Millis::MAX);
-        Ok(next)
+        Ok((now, next))
     }
 }
 

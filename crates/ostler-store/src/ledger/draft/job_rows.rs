@@ -8,7 +8,10 @@ use super::super::row::{
     AttemptRow, EventRow, JobFacts, JobResult, JobState, Row, Task, TransitionRow,
 };
 use super::super::shown;
-use super::{Draft, Kept};
+use super::{Ahead, Draft, Kept};
+
+/// Tasks that are read for one claim, for those behind it.
+const READ_AHEAD: usize = 64;
 
 impl Draft {
     pub async fn job(&mut self, id: &JobId) -> Result<Option<Kept>, Failed> {
@@ -60,6 +63,7 @@ impl Draft {
     /// Also what makes it count no more among the open ones.
     pub fn put_state(&mut self, state: JobState) {
         self.changes += 1;
+        self.witness = Some(state.id.clone());
         self.states.put(state.id.clone(), Some(state));
     }
 
@@ -94,7 +98,7 @@ impl Draft {
     pub fn put_claimed_task(&mut self, task: Task) {
         self.changes += 1;
         self.ready_changed |= task.concurrency_key.is_some();
-        self.claimed.push(task.job.clone());
+        self.claims.push((task.job.clone(), task.fence));
         self.tasks.put(task.job.clone(), Some(task));
     }
 
@@ -104,24 +108,25 @@ impl Draft {
         self.tasks.put(task.job.clone(), None);
     }
 
-    /// Tasks that may be claimed.
-    pub async fn ready(
-        &mut self,
-        pool: &str,
-        gangs: bool,
-        limit: usize,
-    ) -> Result<Vec<Task>, Failed> {
-        if self.ready_changed {
-            self.write().await?;
+    /// The next tasks that may be claimed, the most urgent first. Each is given once; several
+    /// who claim in one transaction share what was read for the first of them.
+    pub async fn take_ready(&mut self, pool: &str, limit: usize) -> Result<Vec<Task>, Failed> {
+        if std::mem::take(&mut self.ready_changed) {
+            self.ready.clear();
         }
-        let (now, more) = (self.now, self.claimed.len());
-        let tasks = self.began().await?.ready(pool, now, gangs, limit + more).await?;
-        let free = tasks.into_iter().filter(|task| !self.claimed.contains(&task.job));
-        let tasks: Vec<Task> = free.take(limit).collect();
-        for task in &tasks {
+        let known = self.ready.get(pool);
+        if !known.is_some_and(|ahead| ahead.all || ahead.tasks.len() >= limit) {
+            let (now, wanted) = (self.now, limit.max(READ_AHEAD));
+            let tasks = self.stored().await?.ready(pool, now, false, wanted).await?;
+            let all = tasks.len() < wanted;
+            self.ready.insert(pool.to_owned(), Ahead { tasks: tasks.into(), all });
+        }
+        let Some(ahead) = self.ready.get_mut(pool) else { return Ok(Vec::new()) };
+        let taken: Vec<Task> = ahead.tasks.drain(..limit.min(ahead.tasks.len())).collect();
+        for task in &taken {
             self.tasks.learn(task.job.clone(), Some(task.clone()));
         }
-        Ok(tasks)
+        Ok(taken)
     }
 
     pub async fn attempt(

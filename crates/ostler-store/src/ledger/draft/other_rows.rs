@@ -39,6 +39,7 @@ impl Draft {
     pub async fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, Failed> {
         if self.keys.get(key).is_none() {
             let row = self.began().await?.key(key).await?;
+            self.note_answered(key, row.as_ref());
             self.keys.learn(key.clone(), row);
         }
         Ok(self.keys.get(key).cloned().flatten())
@@ -48,7 +49,15 @@ impl Draft {
     pub fn put_key(&mut self, key: Key, row: Option<KeyRow>, more: i64) {
         self.changes += 1;
         self.keys_count = self.keys_count.map(|count| count.saturating_add_signed(more));
+        self.note_answered(&key, row.as_ref());
         self.keys.put(key, row);
+    }
+
+    /// Answers may be large and are seldom asked for: they are not kept in memory.
+    fn note_answered(&mut self, key: &Key, row: Option<&KeyRow>) {
+        if row.is_some_and(|row| row.answer.is_some()) {
+            self.answered.push(key.clone());
+        }
     }
 
     pub async fn keys_count(&mut self) -> Result<u64, Failed> {

@@ -1,15 +1,17 @@
 //! Jobs as rows: what never changes (`job`, with `job_tag` and `job_unique` to search by), what does
 //! (`job_state`), and what came of it (`job_result`).
 
+mod find;
+
 use ostler_core::JobStatus;
 
 use crate::ledger::id::JobId;
-use crate::ledger::job::{JobCounts, JobFilter};
-use crate::ledger::row::{JobFacts, JobResult, JobState, Millis};
-use crate::sql::{Again, Cells, Link, Record, Sink, Stored, Table, Trouble, checked};
+use crate::ledger::row::{JobFacts, JobResult, JobState};
+use crate::sql::{Again, Cells, Record, Sink, Stored, Table, Trouble, checked};
 
 use super::job_id;
-use super::query::Query;
+
+pub(super) use find::*;
 
 impl Stored for JobFacts {
     const TABLE: Table = Table {
@@ -224,205 +226,12 @@ fn both(record: &Record) -> Result<(JobFacts, JobState), Trouble> {
     Ok((facts(&mut cells)?, state(&mut cells)?))
 }
 
-/// With all columns of both, in order.
-fn jobs() -> Query {
-    Query::of("SELECT ")
-        .columns("j", &JobFacts::TABLE)
-        .with(", ")
-        .columns("s", &JobState::TABLE)
-        .with(" FROM job j JOIN job_state s ON s.id = j.id")
-}
-
-pub(super) async fn by_id(
-    link: &mut Link,
-    id: &JobId,
-) -> Result<Option<(JobFacts, JobState)>, Trouble> {
-    let args = link.args().with_text(id.as_str());
-    let found = link.fetch_first(jobs().with(" WHERE j.id = $1"), args).await?;
-    found.as_ref().map(both).transpose()
-}
-
-pub(super) async fn by_ids(
-    link: &mut Link,
-    ids: &[JobId],
-) -> Result<Vec<(JobFacts, JobState)>, Trouble> {
-    let mut found = Vec::with_capacity(ids.len());
-    for group in ids.chunks(IDS_AT_ONCE) {
-        let mut args = link.args();
-        // A list that is too short is filled up with its last, so that few lengths are ever seen.
-        let length = group.len().next_power_of_two();
-        let filled = group.iter().chain(std::iter::repeat(group.last().expect("is not empty")));
-        filled.take(length).for_each(|id| args.text(id.as_str()));
-        let query = jobs().with(" WHERE j.id IN ").list(length);
-        for record in link.fetch(query, args).await? {
-            found.push(both(&record)?);
-        }
-    }
-    Ok(found)
-}
-const IDS_AT_ONCE: usize = 64;
-
-pub(super) async fn result(link: &mut Link, id: &JobId) -> Result<Option<JobResult>, Trouble> {
-    let args = link.args().with_text(id.as_str());
-    let query = Query::of("SELECT ").columns("r", &JobResult::TABLE);
-    let found = link.fetch_first(query.with(" FROM job_result r WHERE r.id = $1"), args).await?;
-    let Some(record) = found else { return Ok(None) };
+fn job_result(record: &Record) -> Result<JobResult, Trouble> {
     let mut cells = record.cells();
     let result = JobResult {
         id: job_id(&mut cells)?,
         content_type: cells.string()?,
         bytes: cells.bytes()?.into(),
     };
-    checked(result, &mut cells).map(Some)
-}
-
-/// A row that is damaged does not hide the others: it is left out, and the log says so.
-pub(super) async fn list(
-    link: &mut Link,
-    filter: &JobFilter,
-    limit: usize,
-) -> Result<Vec<(JobFacts, JobState)>, Trouble> {
-    let mut args = link.args();
-    let mut query = jobs().with(" WHERE true");
-    let mut given = 0;
-    let mut also = |query: Query, sql: &str, value: &str| {
-        args.text(value);
-        given += 1;
-        query.with(&sql.replace("$_", &format!("${given}")))
-    };
-    for (column, value) in [
-        ("workspace", filter.workspace.as_deref()),
-        ("queue", filter.queue.as_deref()),
-        ("pool", filter.pool.as_deref()),
-        ("function", filter.function.as_deref()),
-        ("parent", filter.parent.as_ref().map(JobId::as_str)),
-        ("schedule", filter.schedule.as_ref().map(|id| id.as_str())),
-    ] {
-        if let Some(value) = value {
-            query = also(query, &format!(" AND j.{column} = $_"), value);
-        }
-    }
-    if let Some(status) = filter.status {
-        query = also(query, " AND s.status = $_", status.name());
-    }
-    if let Some(root) = &filter.root {
-        // Roots are not in the index of those that have one.
-        const FAMILY: &str = " AND j.id IN (SELECT id FROM job WHERE id = $_ UNION ALL \
-             SELECT id FROM job WHERE root = $_ AND parent IS NOT NULL)";
-        query = also(query, FAMILY, root.as_str());
-    }
-    if let Some((name, value)) = &filter.tag {
-        query = also(query, " AND j.id IN (SELECT job FROM job_tag WHERE name = $_", name);
-        query = also(query, " AND value = $_)", value);
-    }
-    if let Some(before) = &filter.before {
-        query = also(query, " AND j.id < $_", before.as_str());
-    }
-    args.int(limit as i64);
-    let query = query.with(&format!(" ORDER BY j.id DESC LIMIT ${}", given + 1));
-    let records = link.fetch(query, args).await?;
-    Ok(records.iter().filter_map(whole).collect())
-}
-
-fn whole(record: &Record) -> Option<(JobFacts, JobState)> {
-    let read = both(record);
-    let id = record.cells().string().unwrap_or_default();
-    read.inspect_err(|error| tracing::error!(id, %error, "a job is damaged in the store")).ok()
-}
-
-pub(super) async fn overdue(
-    link: &mut Link,
-    now: Millis,
-    limit: usize,
-) -> Result<Vec<JobId>, Trouble> {
-    let args = link.args().with_int(now).with_int(limit as i64);
-    ids(link
-        .fetch(
-            "SELECT id FROM job_state WHERE deadline IS NOT NULL AND completed_at IS NULL \
-             AND cancel_at IS NULL AND deadline <= $1 ORDER BY deadline LIMIT $2",
-            args,
-        )
-        .await?)
-}
-
-pub(super) async fn open_children(link: &mut Link, parent: &JobId) -> Result<Vec<JobId>, Trouble> {
-    let args = link.args().with_text(parent.as_str());
-    ids(link
-        .fetch(
-            "SELECT j.id FROM job j JOIN job_state s ON s.id = j.id \
-             WHERE j.parent = $1 AND s.completed_at IS NULL ORDER BY j.id",
-            args,
-        )
-        .await?)
-}
-
-pub(super) async fn child_by_key(
-    link: &mut Link,
-    parent: &JobId,
-    child_key: &str,
-) -> Result<Option<JobId>, Trouble> {
-    let args = link.args().with_text(parent.as_str()).with_text(child_key);
-    let found = link.fetch("SELECT id FROM job WHERE parent = $1 AND child_key = $2", args).await?;
-    Ok(ids(found)?.pop())
-}
-
-pub(super) async fn by_unique_key(
-    link: &mut Link,
-    workspace: &str,
-    function: &str,
-    unique_key: &str,
-) -> Result<Option<JobId>, Trouble> {
-    let args = link.args().with_text(workspace).with_text(function).with_text(unique_key);
-    let found = link
-        .fetch(
-            "SELECT job FROM job_unique WHERE workspace = $1 AND function = $2 \
-             AND unique_key = $3",
-            args,
-        )
-        .await?;
-    Ok(ids(found)?.pop())
-}
-
-pub(super) async fn open(link: &mut Link) -> Result<u64, Trouble> {
-    let args = link.args();
-    let count = link
-        .number(
-            "SELECT count(*) FROM job_state WHERE status IN ('SUBMITTED', 'PENDING', 'RUNNING')",
-            args,
-        )
-        .await?;
-    Ok(count as u64)
-}
-
-pub(super) async fn counts(link: &mut Link) -> Result<JobCounts, Trouble> {
-    let args = link.args();
-    let found = link.fetch("SELECT status, count(*) FROM job_state GROUP BY status", args).await?;
-    let mut counts = JobCounts::default();
-    for record in &found {
-        let mut cells = record.cells();
-        let status = cells.parsed("status", JobStatus::named)?;
-        counts.by_status.insert(status, cells.count()?);
-    }
-    Ok(counts)
-}
-
-pub(super) async fn prunable(
-    link: &mut Link,
-    before: Millis,
-    limit: usize,
-) -> Result<Vec<JobId>, Trouble> {
-    let args = link.args().with_int(before).with_int(limit as i64);
-    ids(link
-        .fetch(
-            "SELECT s.id FROM job_state s JOIN job j ON j.id = s.id \
-             WHERE s.completed_at IS NOT NULL AND s.completed_at < $1 AND NOT EXISTS \
-             (SELECT 1 FROM job_state p WHERE p.id = j.parent AND p.completed_at IS NULL) \
-             ORDER BY s.completed_at, s.id LIMIT $2",
-            args,
-        )
-        .await?)
-}
-
-pub(super) fn ids(records: Vec<Record>) -> Result<Vec<JobId>, Trouble> {
-    records.iter().map(|record| job_id(&mut record.cells())).collect()
+    checked(result, &mut cells)
 }

@@ -72,19 +72,17 @@ pub(super) async fn count(link: &mut Link) -> Result<u64, Trouble> {
     Ok(link.number("SELECT count(*) FROM idempotency", args).await? as u64)
 }
 
+pub(super) const EXPIRED: &str = "\
+    SELECT caller, route, key FROM idempotency WHERE expires_at <= $1 \
+    ORDER BY expires_at LIMIT $2";
+
 pub(super) async fn expired(
     link: &mut Link,
     now: Millis,
     limit: usize,
 ) -> Result<Vec<Key>, Trouble> {
     let args = link.args().with_int(now).with_int(limit as i64);
-    let found = link
-        .fetch(
-            "SELECT caller, route, key FROM idempotency WHERE expires_at <= $1 \
-             ORDER BY expires_at LIMIT $2",
-            args,
-        )
-        .await?;
+    let found = link.fetch(EXPIRED, args).await?;
     found.iter().map(name).collect()
 }
 

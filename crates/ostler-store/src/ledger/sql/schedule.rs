@@ -72,12 +72,17 @@ async fn those(link: &mut Link, which: &str, args: Args) -> Result<Vec<ScheduleR
     link.fetch(query.with(which), args).await?.iter().map(schedule).collect()
 }
 
+pub(super) const BY_ID: &str = "WHERE s.id = $1";
+pub(super) const NAMED: &str = "WHERE s.workspace = $1 AND s.name = $2";
+pub(super) const DUE: &str =
+    "WHERE s.next_at IS NOT NULL AND s.next_at <= $1 ORDER BY s.next_at, s.id LIMIT $2";
+
 pub(super) async fn by_id(
     link: &mut Link,
     id: &ScheduleId,
 ) -> Result<Option<ScheduleRow>, Trouble> {
     let args = link.args().with_text(id.as_str());
-    Ok(those(link, "WHERE s.id = $1", args).await?.pop())
+    Ok(those(link, BY_ID, args).await?.pop())
 }
 
 pub(super) async fn named(
@@ -86,7 +91,7 @@ pub(super) async fn named(
     name: &str,
 ) -> Result<Option<ScheduleRow>, Trouble> {
     let args = link.args().with_text(workspace).with_text(name);
-    Ok(those(link, "WHERE s.workspace = $1 AND s.name = $2", args).await?.pop())
+    Ok(those(link, NAMED, args).await?.pop())
 }
 
 pub(super) async fn list(
@@ -110,7 +115,5 @@ pub(super) async fn due(
     limit: usize,
 ) -> Result<Vec<ScheduleRow>, Trouble> {
     let args = link.args().with_int(now).with_int(limit as i64);
-    const DUE: &str =
-        "WHERE s.next_at IS NOT NULL AND s.next_at <= $1 ORDER BY s.next_at, s.id LIMIT $2";
     those(link, DUE, args).await
 }

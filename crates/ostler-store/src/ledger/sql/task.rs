@@ -134,60 +134,52 @@ pub(super) async fn ready(
     link.fetch(ready_query(), args).await?.iter().map(task).collect()
 }
 
+pub(super) const READY_POOLS: &str = "\
+    SELECT DISTINCT pool FROM task \
+    WHERE node IS NULL AND run_at > $1 AND run_at <= $2 ORDER BY pool";
+
 pub(super) async fn ready_pools(
     link: &mut Link,
     since: Millis,
     now: Millis,
 ) -> Result<Vec<String>, Trouble> {
     let args = link.args().with_int(since).with_int(now);
-    let found = link
-        .fetch(
-            "SELECT DISTINCT pool FROM task \
-             WHERE node IS NULL AND run_at > $1 AND run_at <= $2 ORDER BY pool",
-            args,
-        )
-        .await?;
+    let found = link.fetch(READY_POOLS, args).await?;
     found.iter().map(|record| record.cells().string()).collect()
 }
 
+pub(super) const RUNNING_WITH: &str = "\
+    SELECT count(*) FROM task WHERE concurrency_key = $1 AND node IS NOT NULL \
+    AND concurrency_key IS NOT NULL";
+
 pub(super) async fn running_with(link: &mut Link, concurrency_key: &str) -> Result<u32, Trouble> {
     let args = link.args().with_text(concurrency_key);
-    let count = link
-        .number(
-            "SELECT count(*) FROM task WHERE concurrency_key = $1 AND node IS NOT NULL \
-             AND concurrency_key IS NOT NULL",
-            args,
-        )
-        .await?;
+    let count = link.number(RUNNING_WITH, args).await?;
     Ok(count as u32)
 }
 
+pub(super) const DUE: &str = "\
+    SELECT t.job FROM task t JOIN job_state s ON s.id = t.job \
+    WHERE t.node IS NULL AND t.held = 1 AND t.run_at <= $1 AND s.status = 'SUBMITTED' \
+    ORDER BY t.run_at LIMIT $2";
+
 pub(super) async fn due(link: &mut Link, now: Millis, limit: usize) -> Result<Vec<JobId>, Trouble> {
     let args = link.args().with_int(now).with_int(limit as i64);
-    ids(link
-        .fetch(
-            "SELECT t.job FROM task t JOIN job_state s ON s.id = t.job \
-             WHERE t.node IS NULL AND t.held = 1 AND t.run_at <= $1 AND s.status = 'SUBMITTED' \
-             ORDER BY t.run_at LIMIT $2",
-            args,
-        )
-        .await?)
+    ids(link.fetch(DUE, args).await?)
 }
+
+pub(super) const NEXT_DUE: &str = "\
+    SELECT min(run_at) FROM task WHERE node IS NULL AND run_at > $1 \
+    UNION ALL \
+    SELECT min(deadline) FROM job_state WHERE deadline IS NOT NULL \
+    AND completed_at IS NULL AND cancel_at IS NULL AND deadline > $1 \
+    UNION ALL \
+    SELECT min(next_at) FROM schedule WHERE next_at IS NOT NULL AND next_at > $1";
 
 /// Each of the three is the first entry of an index.
 pub(super) async fn next_due(link: &mut Link, now: Millis) -> Result<Option<Millis>, Trouble> {
     let args = link.args().with_int(now);
-    let found = link
-        .fetch(
-            "SELECT min(run_at) FROM task WHERE node IS NULL AND run_at > $1 \
-             UNION ALL \
-             SELECT min(deadline) FROM job_state WHERE deadline IS NOT NULL \
-             AND completed_at IS NULL AND cancel_at IS NULL AND deadline > $1 \
-             UNION ALL \
-             SELECT min(next_at) FROM schedule WHERE next_at IS NOT NULL AND next_at > $1",
-            args,
-        )
-        .await?;
+    let found = link.fetch(NEXT_DUE, args).await?;
     let mut earliest = None;
     for record in &found {
         let at = record.cells().maybe_int()?;
@@ -207,31 +199,31 @@ pub(super) async fn claimed_elsewhere(
     link.fetch(query, args).await?.iter().map(task).collect()
 }
 
+pub(super) const QUEUE: &str = "SELECT name, paused_at FROM queue WHERE name = $1";
+
 pub(super) async fn queue(link: &mut Link, name: &str) -> Result<Option<QueueRow>, Trouble> {
     let args = link.args().with_text(name);
-    let found = link.fetch_first("SELECT name, paused_at FROM queue WHERE name = $1", args).await?;
+    let found = link.fetch_first(QUEUE, args).await?;
     let Some(record) = found else { return Ok(None) };
     let mut cells = record.cells();
     Ok(Some(QueueRow { name: cells.string()?, paused_at: cells.maybe_int()? }))
 }
 
+pub(super) const QUEUES: &str = "\
+    WITH open AS (SELECT j.queue AS name, \
+    count(CASE WHEN s.status = 'RUNNING' THEN 1 END) AS running, count(*) AS every \
+    FROM job_state s JOIN job j ON j.id = s.id \
+    WHERE s.status IN ('SUBMITTED', 'PENDING', 'RUNNING') GROUP BY j.queue) \
+    SELECT o.name, q.paused_at, o.every - o.running, o.running \
+    FROM open o LEFT JOIN queue q ON q.name = o.name \
+    UNION ALL \
+    SELECT q.name, q.paused_at, 0, 0 FROM queue q \
+    WHERE q.paused_at IS NOT NULL AND q.name NOT IN (SELECT name FROM open) \
+    ORDER BY 1";
+
 pub(super) async fn queues(link: &mut Link) -> Result<Vec<Queue>, Trouble> {
     let args = link.args();
-    let found = link
-        .fetch(
-            "WITH open AS (SELECT j.queue AS name, \
-             count(CASE WHEN s.status = 'RUNNING' THEN 1 END) AS running, count(*) AS every \
-             FROM job_state s JOIN job j ON j.id = s.id \
-             WHERE s.status IN ('SUBMITTED', 'PENDING', 'RUNNING') GROUP BY j.queue) \
-             SELECT o.name, q.paused_at, o.every - o.running, o.running \
-             FROM open o LEFT JOIN queue q ON q.name = o.name \
-             UNION ALL \
-             SELECT q.name, q.paused_at, 0, 0 FROM queue q \
-             WHERE q.paused_at IS NOT NULL AND q.name NOT IN (SELECT name FROM open) \
-             ORDER BY 1",
-            args,
-        )
-        .await?;
+    let found = link.fetch(QUEUES, args).await?;
     found.iter().map(shown).collect()
 }
 

@@ -1,6 +1,9 @@
 //! What every backend must do, on real databases; and what only a real database can do wrong.
 
 mod faults;
+mod plans;
+mod restarts;
+mod rows;
 
 use tempfile::TempDir;
 

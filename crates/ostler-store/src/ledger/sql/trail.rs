@@ -114,6 +114,10 @@ fn attempt(record: &Record) -> Result<AttemptRow, Trouble> {
     })
 }
 
+pub(super) const EVENTS: &str = "\
+    SELECT job, seq, kind, data, at FROM job_event \
+    WHERE job = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
 pub(super) async fn events(
     link: &mut Link,
     id: &JobId,
@@ -121,13 +125,7 @@ pub(super) async fn events(
     limit: usize,
 ) -> Result<Vec<EventRow>, Trouble> {
     let args = link.args().with_text(id.as_str()).with_int(after as i64).with_int(limit as i64);
-    let found = link
-        .fetch(
-            "SELECT job, seq, kind, data, at FROM job_event \
-             WHERE job = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-            args,
-        )
-        .await?;
+    let found = link.fetch(EVENTS, args).await?;
     found.iter().map(event).collect()
 }
 
@@ -177,6 +175,17 @@ fn transition(record: &Record, entity: Entity) -> Result<TransitionRow, Trouble>
     checked(row, &mut cells)
 }
 
+pub(super) const JOBS: &str = "\
+    SELECT id FROM (SELECT id FROM (SELECT id FROM job WHERE id > $1 ORDER BY id LIMIT $2) AS a \
+    UNION SELECT id FROM (SELECT id FROM job_state WHERE id > $1 ORDER BY id LIMIT $2) AS b \
+    UNION SELECT id FROM (SELECT DISTINCT id FROM transition WHERE entity = $3 AND id > $1 \
+    ORDER BY id LIMIT $2) AS c) AS every ORDER BY id LIMIT $2";
+
+pub(super) const WORKERS: &str = "\
+    SELECT id FROM (SELECT id FROM (SELECT id FROM worker WHERE id > $1 ORDER BY id LIMIT $2) \
+    AS a UNION SELECT id FROM (SELECT DISTINCT id FROM transition WHERE entity = $3 AND id > $1 \
+    ORDER BY id LIMIT $2) AS c) AS every ORDER BY id LIMIT $2";
+
 /// Those with a row, and those of which only a trail is left.
 pub(super) async fn entities(
     link: &mut Link,
@@ -186,19 +195,8 @@ pub(super) async fn entities(
 ) -> Result<Vec<String>, Trouble> {
     let args = link.args().with_text(after).with_int(limit as i64).with_text(entity.name());
     let sql = match entity {
-        Entity::Job => {
-            "SELECT id FROM (SELECT id FROM (SELECT id FROM job WHERE id > $1 \
-             ORDER BY id LIMIT $2) AS a UNION SELECT id FROM (SELECT id FROM job_state \
-             WHERE id > $1 ORDER BY id LIMIT $2) AS b UNION SELECT id FROM (SELECT DISTINCT id \
-             FROM transition WHERE entity = $3 AND id > $1 ORDER BY id LIMIT $2) AS c) AS every \
-             ORDER BY id LIMIT $2"
-        }
-        Entity::Worker => {
-            "SELECT id FROM (SELECT id FROM (SELECT id FROM worker WHERE id > $1 \
-             ORDER BY id LIMIT $2) AS a UNION SELECT id FROM (SELECT DISTINCT id \
-             FROM transition WHERE entity = $3 AND id > $1 ORDER BY id LIMIT $2) AS c) AS every \
-             ORDER BY id LIMIT $2"
-        }
+        Entity::Job => JOBS,
+        Entity::Worker => WORKERS,
     };
     let found = link.fetch(sql, args).await?;
     found.iter().map(|record| record.cells().string()).collect()

@@ -102,26 +102,31 @@ async fn those(link: &mut Link, which: &str, args: Args) -> Result<Vec<WorkerRow
     link.fetch(query.with(which), args).await?.iter().map(worker).collect()
 }
 
+pub(super) const BY_ID: &str = "WHERE w.id = $1";
+pub(super) const LAST_NAMED: &str =
+    "WHERE w.name = $1 ORDER BY w.created_at DESC, w.id DESC LIMIT 1";
+pub(super) const OPEN_OF_POOL: &str = "WHERE w.finished_at IS NULL AND w.pool = $1 ORDER BY w.id";
+
 pub(super) async fn by_id(link: &mut Link, id: &str) -> Result<Option<WorkerRow>, Trouble> {
     let args = link.args().with_text(id);
-    if let Some(found) = those(link, "WHERE w.id = $1", args).await?.pop() {
+    if let Some(found) = those(link, BY_ID, args).await?.pop() {
         return Ok(Some(found));
     }
     let args = link.args().with_text(id);
-    const LAST: &str = "WHERE w.name = $1 ORDER BY w.created_at DESC, w.id DESC LIMIT 1";
-    Ok(those(link, LAST, args).await?.pop())
+    Ok(those(link, LAST_NAMED, args).await?.pop())
 }
 
 pub(super) async fn open(link: &mut Link, pool: Option<&str>) -> Result<Vec<WorkerRow>, Trouble> {
     let args = link.args();
     match pool {
         None => those(link, "WHERE w.finished_at IS NULL ORDER BY w.id", args).await,
-        Some(pool) => {
-            const OF_POOL: &str = "WHERE w.finished_at IS NULL AND w.pool = $1 ORDER BY w.id";
-            those(link, OF_POOL, args.with_text(pool)).await
-        }
+        Some(pool) => those(link, OPEN_OF_POOL, args.with_text(pool)).await,
     }
 }
+
+pub(super) const PRUNABLE: &str = "\
+    SELECT id FROM worker WHERE finished_at IS NOT NULL AND finished_at < $1 \
+    ORDER BY finished_at, id LIMIT $2";
 
 pub(super) async fn prunable(
     link: &mut Link,
@@ -129,13 +134,7 @@ pub(super) async fn prunable(
     limit: usize,
 ) -> Result<Vec<String>, Trouble> {
     let args = link.args().with_int(before).with_int(limit as i64);
-    let found = link
-        .fetch(
-            "SELECT id FROM worker WHERE finished_at IS NOT NULL AND finished_at < $1 \
-             ORDER BY finished_at, id LIMIT $2",
-            args,
-        )
-        .await?;
+    let found = link.fetch(PRUNABLE, args).await?;
     found.iter().map(|record| record.cells().string()).collect()
 }
 

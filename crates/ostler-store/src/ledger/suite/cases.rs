@@ -109,6 +109,18 @@ macro_rules! conform {
                     a_schedule_without_room_leaves_its_time_out,
                     schedules_are_listed_in_pages_and_mark_their_keys,
                 ],
+                audit: [
+                    a_trail_that_is_not_whole_is_found,
+                    what_changes_meanwhile_is_not_called_wrong,
+                ],
+                faults: [
+                    a_refusal_at_any_moment_changes_nothing,
+                    a_loss_at_any_moment_changes_nothing,
+                    a_doubt_at_any_moment_is_settled,
+                ],
+                histories: [
+                    whatever_happens_what_is_stored_fits_together,
+                ],
                 workers: [
                     changes_are_stored_in_their_order,
                     a_change_that_does_not_follow_is_refused,

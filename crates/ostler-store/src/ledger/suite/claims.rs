@@ -215,5 +215,11 @@ pub(in crate::ledger) async fn the_lines_of_a_story_are_bounded(mut world: World
     let kinds: Vec<String> = story(&world, id).await.into_iter().map(|(kind, _)| kind).collect();
     let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
     assert_eq!(kinds[4..], ["message", "message", "status"], "what it came to is always told");
+    let restless = world.submit(new_job()).await.id;
+    for _ in 0..10 {
+        let claimed = world.claim().await;
+        world.finish(&claimed, AttemptEnd::Released).await;
+    }
+    assert_eq!(story(&world, &restless).await.len(), 6, "nor is being given back told for ever");
     world
 }

@@ -82,13 +82,14 @@ pub(in crate::ledger) async fn an_error_that_was_overcome_is_not_shown(world: Wo
 }
 
 pub(in crate::ledger) async fn an_attempt_that_never_began_does_not_count(world: World) -> World {
-    let job = world.submit(once()).await.id;
+    let job = world.submit(NewJob { timeout: Some(HOUR), ..once() }).await.id;
     for fence in 1..=3 {
         let claimed = world.claim().await;
         assert_eq!((claimed.attempt, claimed.fence), (1, fence));
         world.told();
         let released = world.finish(&claimed, AttemptEnd::Released).await;
         assert_eq!((released.status, released.attempt), (JobStatus::Running, 0));
+        assert_eq!((released.started_at, released.deadline), (None, None), "nor did its time");
         assert!(world.told().contains(&Notice::Ready { pool: "py".to_owned() }));
         assert!(world.ledger.attempts(&job).await.unwrap().is_empty());
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::ServerArg;
+use super::{ConfigArg, ServerArg};
 
 /// Show every change of a worker's or a job's status, and prove that none is missing.
 #[derive(Debug, clap::Args)]
@@ -63,7 +63,8 @@ Examples:
   ostler store backup /var/backups/ostler.db
   ostler store check --store /var/backups/ostler.db
 
-Both work while the server runs, and while it does not.")]
+Both work while a server uses the store, and while none does. A PostgreSQL database is copied with
+pg_dump.")]
 pub(in super::super) struct StoreArgs {
     #[command(subcommand)]
     pub action: StoreAction,
@@ -80,8 +81,8 @@ pub(in super::super) enum StoreAction {
 /// Ends with 1 when something does not fit.
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct StoreCheckArgs {
-    /// This file, which no server has open, instead of the configured store
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "url"])]
+    /// This file instead of the configured store
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
     pub store: Option<PathBuf>,
 
     /// Print the findings as JSON
@@ -89,7 +90,7 @@ pub(in super::super) struct StoreCheckArgs {
     pub json: bool,
 
     #[command(flatten)]
-    pub server: ServerArg,
+    pub config: ConfigArg,
 }
 
 /// Write a copy of the store that can be opened, to a file that is not there yet.
@@ -98,8 +99,8 @@ pub(in super::super) struct StoreBackupArgs {
     /// The file to write
     pub to: PathBuf,
 
-    /// This file, which no server has open, instead of the configured store
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "url"])]
+    /// This file instead of the configured store
+    #[arg(long, value_name = "PATH", conflicts_with = "config")]
     pub store: Option<PathBuf>,
 
     /// Print what was written as JSON
@@ -107,5 +108,5 @@ pub(in super::super) struct StoreBackupArgs {
     pub json: bool,
 
     #[command(flatten)]
-    pub server: ServerArg,
+    pub config: ConfigArg,
 }

@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use super::Check;
 use crate::cli::args::ConfigArg;
 use crate::cli::endpoint::config_file;
-use crate::config::{self, Config, DEFAULT_SOCKET, Pool};
+use crate::config::{self, Config, DEFAULT_SOCKET, Place, Pool};
 
 /// The checks, and the configuration for those that depend on it.
 pub(super) fn checks(arg: &ConfigArg, here: &Path) -> (Option<Config>, Vec<Check>) {
@@ -19,7 +19,11 @@ pub(super) fn checks(arg: &ConfigArg, here: &Path) -> (Option<Config>, Vec<Check
     match config::load(&file) {
         Ok(config) => {
             let found = format!("{} is valid, pools: {}", file.display(), config.pools.len());
-            let mut checks = vec![Check::ok("configuration", found), socket(&config.server.socket)];
+            let mut checks = vec![
+                Check::ok("configuration", found),
+                socket(&config.server.socket),
+                store(&config),
+            ];
             checks.extend(unwatched(&config));
             (Some(config), checks)
         }
@@ -45,6 +49,16 @@ fn unwatched(config: &Config) -> Option<Check> {
             "switch on `heartbeat` or `check` of the pool",
         )
     })
+}
+
+/// Where what survives a restart is; `ostler check` tries it.
+fn store(config: &Config) -> Check {
+    let found = match &config.store.place {
+        Place::Sqlite(path) if path.exists() => path.display().to_string(),
+        Place::Sqlite(path) => format!("{} will be made, with mode 0600", path.display()),
+        Place::Postgres(url) => url.to_string(),
+    };
+    Check::ok("store", found)
 }
 
 /// Whoever can write to the socket's directory can pose as the server.

@@ -19,7 +19,7 @@ use super::super::endpoint::Endpoint;
 use super::super::exit::{Exit, Failure};
 use super::super::sse::{Sent, Stream};
 use super::super::{list, output, problem};
-use super::story::{Event, plain};
+use super::story::Event;
 use super::{SEE, path_of};
 use crate::text::one_line;
 
@@ -36,13 +36,13 @@ const CLEAR: &str = "\r\u{1b}[K";
 /// How a job ended, as its story tells it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct End {
+struct End {
     status: String,
     reason: Option<String>,
     error: Option<Value>,
 }
 
-pub(super) struct Follower<'a> {
+struct Follower<'a> {
     endpoint: Endpoint,
     id: &'a str,
     stream: Option<Stream>,
@@ -57,13 +57,13 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    pub fn new(endpoint: Endpoint, id: &'a str) -> Self {
+    fn new(endpoint: Endpoint, id: &'a str) -> Self {
         let pause = Duration::ZERO;
         Self { endpoint, id, stream: None, last: None, met: false, away: None, pause }
     }
 
     /// The next line of the story; its last one is `end`.
-    pub async fn next(&mut self) -> Result<Sent, Failure> {
+    async fn next(&mut self) -> Result<Sent, Failure> {
         loop {
             let Some(stream) = &mut self.stream else {
                 self.connect().await?;
@@ -133,39 +133,42 @@ fn gone(id: &str, sent: &Sent) -> Failure {
 
 /// Shows the story as it comes, then the result, and ends as the job does.
 pub(super) async fn show(endpoint: Endpoint, id: &str, json: bool) -> Result<Exit, Failure> {
-    let mut follower = Follower::new(endpoint.clone(), id);
-    let mut screen = Screen::new();
-    loop {
-        let sent = follower.next().await?;
-        match (sent.event == "end", json) {
-            (true, true) => {
-                output::pass_on_line(sent.data.as_bytes())?;
-                let end: End = list::understood(serde_json::from_str(&sent.data))?;
-                return Ok(end.exit());
-            }
-            (false, true) => output::pass_on_line(sent.data.as_bytes())?,
-            (true, false) => {
-                screen.clear()?;
-                return ended(endpoint, id, &sent).await;
-            }
-            (false, false) => screen.show(&list::understood(serde_json::from_str(&sent.data))?)?,
-        }
+    if json {
+        let end = story(endpoint, id, |sent| output::pass_on_line(sent.data.as_bytes())).await?;
+        output::pass_on_line(end.data.as_bytes())?;
+        return Ok(End::of(&end)?.exit());
     }
+    let mut screen = Screen::new();
+    let show = |sent: &Sent| screen.show(&list::understood(serde_json::from_str(&sent.data))?);
+    let end = story(endpoint.clone(), id, show).await?;
+    screen.clear()?;
+    ended(endpoint, id, &end).await
 }
 
 /// Waits without a word, then prints the result and ends as the job does.
 pub(super) async fn wait(endpoint: Endpoint, id: &str) -> Result<Exit, Failure> {
-    let mut follower = Follower::new(endpoint.clone(), id);
+    let end = story(endpoint.clone(), id, |_| Ok(())).await?;
+    ended(endpoint, id, &end).await
+}
+
+/// Tells each line of the story, and gives its end.
+async fn story(
+    endpoint: Endpoint,
+    id: &str,
+    mut tell: impl FnMut(&Sent) -> Result<(), Failure>,
+) -> Result<Sent, Failure> {
+    let mut follower = Follower::new(endpoint, id);
     loop {
         let sent = follower.next().await?;
         if sent.event == "end" {
-            return ended(endpoint, id, &sent).await;
+            return Ok(sent);
         }
+        tell(&sent)?;
     }
 }
 
 async fn ended(endpoint: Endpoint, id: &str, sent: &Sent) -> Result<Exit, Failure> {
-    let end: End = list::understood(serde_json::from_str(&sent.data))?;
+    let end = End::of(sent)?;
     match end.exit() {
         Exit::Ok => result(endpoint, id).await,
         _ => Err(end.failure(id)),
@@ -189,6 +192,10 @@ async fn result(endpoint: Endpoint, id: &str) -> Result<Exit, Failure> {
 }
 
 impl End {
+    fn of(sent: &Sent) -> Result<Self, Failure> {
+        list::understood(serde_json::from_str(&sent.data))
+    }
+
     fn exit(&self) -> Exit {
         match (self.status.as_str(), self.reason.as_deref()) {
             ("COMPLETED", _) => Exit::Ok,
@@ -202,7 +209,7 @@ impl End {
         let reason = self.reason.as_deref().unwrap_or("no reason given");
         let title = match self.exit() {
             Exit::Timeout => format!("job {id} ran out of time"),
-            Exit::Refused => format!("job {id} was cancelled: {}", plain(reason)),
+            Exit::Refused => format!("job {id} was cancelled"),
             _ => format!("job {id} failed"),
         };
         let code = self.error.as_ref().and_then(|error| error["code"].as_str());

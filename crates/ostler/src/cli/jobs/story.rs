@@ -55,12 +55,20 @@ impl Event {
 
     fn attempt(&self) -> String {
         let number = self.data.get("attempt").and_then(Value::as_u64).unwrap_or_default();
-        let worker = self.text("worker").map(|worker| format!(" on {worker}")).unwrap_or_default();
-        match self.text("outcome") {
-            None => format!("attempt {number} begins{worker}"),
-            Some("completed") => format!("attempt {number} completed"),
-            Some("canceled") => format!("attempt {number} let go: cancelled"),
-            Some(outcome) => format!("attempt {number} failed: {}", plain(outcome)),
+        match (self.text("outcome"), self.text("worker")) {
+            (None, None) => format!("attempt {number} begins"),
+            (None, Some(worker)) => format!("attempt {number} runs on {worker}{}", self.shard()),
+            (Some("completed"), _) => format!("attempt {number} completed"),
+            (Some("canceled"), _) => format!("attempt {number} let go: cancelled"),
+            (Some(outcome), _) => format!("attempt {number} failed: {}", plain(outcome)),
+        }
+    }
+
+    /// The first one is the only one, unless others follow.
+    fn shard(&self) -> String {
+        match self.data.get("shard").and_then(Value::as_u64) {
+            None | Some(0) => String::new(),
+            Some(shard) => format!(", shard {shard}"),
         }
     }
 
@@ -88,7 +96,17 @@ mod tests {
                 json!({ "from": "RUNNING", "to": "FAILED", "reason": "worker_crashed" }),
                 "RUNNING → FAILED: worker crashed",
             ),
-            ("attempt", json!({ "attempt": 2, "worker": "py-1" }), "attempt 2 begins on py-1"),
+            ("attempt", json!({ "attempt": 2 }), "attempt 2 begins"),
+            (
+                "attempt",
+                json!({ "attempt": 2, "shard": 0, "worker": "py-1" }),
+                "attempt 2 runs on py-1",
+            ),
+            (
+                "attempt",
+                json!({ "attempt": 2, "shard": 3, "worker": "py-4" }),
+                "attempt 2 runs on py-4, shard 3",
+            ),
             ("attempt", json!({ "attempt": 2, "outcome": "crashed" }), "attempt 2 failed: crashed"),
             ("attempt", json!({ "attempt": 2, "outcome": "completed" }), "attempt 2 completed"),
             ("progress", json!({ "done": 1, "total": 2 }), "progress: 50 %, 1 of 2"),
