@@ -5,7 +5,7 @@
 //! decide on rows inside one transaction, commits many at once, and only then answers and tells
 //! those who watch. So what was acknowledged is stored, and what was refused changed nothing. The
 //! rules are written once, over rows; where rows are kept (memory, SQLite, PostgreSQL) is a
-//! [`backend`](backend::Backend) that knows no rules.
+//! `Backend` that knows no rules.
 //!
 //! ```text
 //!  submit, claim, finish, cancel … ──▶ clerk ──decide──▶ rows of one transaction ──commit──▶ backend

@@ -49,7 +49,8 @@ impl Daemon {
         if tokio::net::UnixStream::connect(path).await.is_ok() {
             return Err(BindError::InUse { path: path.clone() }.into());
         }
-        let store = Store::open(&place(&config.store)).await?;
+        let kept_at = place(&config.store);
+        let store = Store::open(&kept_at).await?;
         let sessions = store.sessions(settings(&config.sessions)).await?;
         let ledger = store.ledger(ledger_settings(config)).await?;
         // Both hold it as long as they live.
@@ -79,6 +80,7 @@ impl Daemon {
             job_settings(config),
         );
         let server = Server::bind(settings, pools.clone(), jobs).await?;
+        server.stored_at(kept_at);
         let reloader = Reloader::new(source, surroundings, server.pools(), config.clone());
         let reload = reloader.clone();
         server.on_reload(move |pools| {

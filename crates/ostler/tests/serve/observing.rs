@@ -181,6 +181,7 @@ fn plain_successes_are_told_to_those_who_ask() {
 #[test]
 fn open_streams_end_with_the_server() {
     let mut server = Site::new().serve();
+    assert_eq!(server.ask(&post(GREET, "")).status, 200, "its worker is there");
     let mut events = Stream::open(&server, &get("/api/events"));
     let mut logs = Stream::open(&server, &get("/api/workers/work-1/logs?follow=true"));
     server.signal(Signal::TERM);
