@@ -30,6 +30,7 @@ pub mod key;
 mod memory;
 mod notice;
 mod overlay;
+mod ready;
 pub mod row;
 pub mod schedule;
 mod settings;

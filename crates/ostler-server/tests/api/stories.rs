@@ -1,13 +1,34 @@
 //! The stories that a user tells first: a worker made, started and paused by the API, and paused
-//! twice by mistake.
+//! twice by mistake. On both databases.
 
 use serde_json::json;
 
 use super::support::*;
 
-#[tokio::test]
-async fn a_worker_is_made_started_and_paused_by_the_api() {
-    let inn = Inn::of_size(1).await;
+macro_rules! on_both_databases {
+    ($($story:ident),*) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $story() {
+                super::$story(super::Inn::in_sqlite().await).await;
+            })*
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $story() {
+                super::$story(super::Inn::in_postgres().await).await;
+            })*
+        }
+    };
+}
+
+on_both_databases!(
+    a_worker_is_made_started_and_paused_by_the_api,
+    a_pause_that_comes_twice_under_one_request_id_is_answered_as_the_first_time
+);
+
+async fn a_worker_is_made_started_and_paused_by_the_api(inn: Inn) {
     let made = inn.post("/api/workers", json!({ "workspace_id": "ws_1" })).await;
     let worker = made.expect(201);
     let id = worker["id"].as_str().unwrap();
@@ -34,9 +55,7 @@ async fn a_worker_is_made_started_and_paused_by_the_api() {
     inn.close().await;
 }
 
-#[tokio::test]
-async fn a_pause_that_comes_twice_under_one_request_id_is_answered_as_the_first_time() {
-    let inn = Inn::of_size(1).await;
+async fn a_pause_that_comes_twice_under_one_request_id_is_answered_as_the_first_time(inn: Inn) {
     let pause = "/api/supervisor/workers/test-1/pause";
     let order = json!({ "request_id": "req_abc123", "reason": "lunch" });
     let first = inn.post(pause, order.clone()).await;

@@ -197,6 +197,27 @@ impl Inn {
         Inn::over(ledger, yard, brisk(1), |_| {}).await
     }
 
+    /// One whose ledger is in a file of its own.
+    pub async fn in_sqlite() -> Inn {
+        Inn::stored_in(tempfile::tempdir().expect("a directory")).await
+    }
+
+    /// One whose ledger is in a database of its own.
+    pub async fn in_postgres() -> Inn {
+        let server = std::env::var("OSTLER_TEST_POSTGRES")
+            .expect("a PostgreSQL server: run this by ./test, or under `tests/postgres run`");
+        let name = format!("inn_{}", std::process::id());
+        let created = std::process::Command::new("psql")
+            .args([&server, "-qc", &format!("CREATE DATABASE {name}")])
+            .status();
+        assert!(created.expect("psql is there").success());
+        let place = Place::Postgres(server.replace("/postgres?", &format!("/{name}?")));
+        let store = Store::open(&place).await.expect("it is new");
+        let ledger = store.ledger(LedgerSettings::default()).await.expect("it opens");
+        let yard = tempfile::tempdir().expect("a directory");
+        Inn::over(ledger, yard, brisk(1), |_| {}).await
+    }
+
     async fn over(
         ledger: Ledger,
         yard: tempfile::TempDir,

@@ -5,7 +5,7 @@
 mod job_rows;
 mod other_rows;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::backend::{Backend, Failed};
@@ -14,6 +14,7 @@ use super::id::{JobId, ScheduleId};
 use super::key::Key;
 use super::notice::Notice;
 use super::overlay::Overlay;
+use super::ready::Ready;
 use super::row::{
     AttemptRow, JobFacts, JobState, KeyRow, Millis, PoolRow, QueueRow, Row, ScheduleRow, Task,
     WorkerRow,
@@ -69,10 +70,9 @@ pub(super) struct Draft {
     transitions: Vec<Row>,
     events: Vec<Row>,
     others: Vec<Row>,
-    /// By pool, in their order: what may be claimed and was read ahead, for as long as nothing
-    /// changes about it but claims.
-    ready: HashMap<String, Ahead>,
-    ready_changed: bool,
+    ready: Ready,
+    /// Before then nothing becomes due by itself.
+    pub quiet_until: Millis,
     ended: Vec<JobId>,
     notices: Vec<Notice>,
     said: BTreeMap<JobId, u64>,
@@ -83,14 +83,6 @@ pub(super) struct Draft {
     witness: Option<JobId>,
     /// What this transaction claims, and under which fence.
     claims: Vec<(JobId, u64)>,
-}
-
-/// Tasks of one pool that may be claimed.
-#[derive(Debug, Default)]
-struct Ahead {
-    tasks: VecDeque<Task>,
-    /// There are no more.
-    all: bool,
 }
 
 /// Spreads delays.
@@ -142,8 +134,8 @@ impl Draft {
             transitions: Vec::new(),
             events: Vec::new(),
             others: Vec::new(),
-            ready: HashMap::new(),
-            ready_changed: false,
+            ready: Ready::default(),
+            quiet_until: Millis::MIN,
             ended: Vec::new(),
             notices: Vec::new(),
             said: BTreeMap::new(),
@@ -230,8 +222,6 @@ impl Draft {
         }
         self.witness = None;
         self.claims.clear();
-        self.ready.clear();
-        self.ready_changed = false;
         let heavy = self.facts_bytes > KNOWN_BYTES;
         if heavy {
             self.facts_bytes = 0;
@@ -265,7 +255,7 @@ impl Draft {
         self.transitions.clear();
         self.events.clear();
         self.others.clear();
-        self.ready.clear();
+        self.ready.forget();
         self.ended.clear();
         self.notices.clear();
         self.said.clear();
@@ -273,9 +263,9 @@ impl Draft {
         self.due_sooner = false;
         self.witness = None;
         self.claims.clear();
-        (self.begun, self.written, self.ready_changed) = (false, false, false);
+        (self.begun, self.written) = (false, false);
         // What was told about time may not have been heard.
-        (self.kept_until, self.next_due) = (0, Millis::MAX);
+        (self.kept_until, self.next_due, self.quiet_until) = (0, Millis::MAX, Millis::MIN);
     }
 
     async fn began(&mut self) -> Result<&mut dyn Backend, Failed> {

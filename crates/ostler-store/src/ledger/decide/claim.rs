@@ -1,7 +1,6 @@
 //! Work is taken: from now on it is this node's, and RUNNING.
 
 use ostler_core::JobStatus;
-use serde_json::json;
 
 use super::super::draft::{Draft, Kept};
 use super::super::id::JobId;
@@ -84,8 +83,7 @@ impl Draft {
         let (attempt, fence) = (task.attempt, task.fence);
         job.state.attempt = attempt;
         self.start(&mut job);
-        // Bounded: who is claimed and given back again and again says it each time.
-        self.add_bounded(&mut job, "attempt", json!({ "attempt": attempt }).to_string());
+        job.state.version += 1;
         self.put_attempt(AttemptRow {
             job: task.job.clone(),
             attempt,

@@ -68,7 +68,7 @@ impl Draft {
         Ok(())
     }
 
-    pub(super) fn add_bounded(&mut self, job: &mut Kept, kind: &str, data: String) {
+    fn add_bounded(&mut self, job: &mut Kept, kind: &str, data: String) {
         if job.state.event_seq < self.settings.events_max {
             self.add_line(job, kind, data);
         } else {

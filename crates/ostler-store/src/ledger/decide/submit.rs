@@ -189,6 +189,8 @@ impl Draft {
         }
         self.tell_ready(&kept.facts.pool, kept.spec.run_at);
         self.insert_job(&kept);
+        // Known, it need not be asked for when its tasks become ready.
+        self.queue(&kept.facts.queue).await?;
         self.put_task(new_task(&kept));
         if let Some(mut parent) = parent {
             parent.state.open_children += 1;

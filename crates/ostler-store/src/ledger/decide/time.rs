@@ -58,6 +58,7 @@ impl Operation for NextDue {
         let now = draft.now;
         let next = draft.stored().await?.next_due(now).await?;
         draft.next_due = next.unwrap_or(Millis::MAX);
+        draft.quiet_until = draft.next_due;
         Ok((now, next))
     }
 }
@@ -121,6 +122,7 @@ impl Draft {
         let (since, now) = (self.kept_until, self.now);
         for pool in self.stored().await?.ready_pools(since, now).await? {
             self.tell_ready(&pool, now);
+            self.forget_ready();
         }
         self.kept_until = now;
         Ok(())

@@ -8,10 +8,10 @@ use super::super::row::{
     AttemptRow, EventRow, JobFacts, JobResult, JobState, Row, Task, TransitionRow,
 };
 use super::super::shown;
-use super::{Ahead, Draft, Kept};
+use super::{Draft, Kept};
 
-/// Tasks that are read for one claim, for those behind it.
-const READ_AHEAD: usize = 64;
+/// Tasks that are read for one claim and those behind it.
+const READ_AHEAD: usize = 256;
 
 impl Draft {
     pub async fn job(&mut self, id: &JobId) -> Result<Option<Kept>, Failed> {
@@ -88,41 +88,56 @@ impl Draft {
         Ok(self.tasks.get(id).cloned().flatten())
     }
 
+    /// Nobody has it.
     pub fn put_task(&mut self, task: Task) {
         self.changes += 1;
-        self.ready_changed = true;
+        let open = self.queues.get(&task.queue).is_some_and(|queue| {
+            queue.as_ref().is_none_or(|queue| queue.paused_at.is_none())
+        });
+        if task.workers > 1 || task.run_at > self.now {
+            // Those who claim one by one do not get it, or not yet.
+        } else if open && task.concurrency_key.is_none() {
+            self.ready.add(&task);
+        } else {
+            self.ready.forget();
+        }
         self.tasks.put(task.job.clone(), Some(task));
     }
 
-    /// Somebody has it: it only leaves those that may be claimed.
+    /// Somebody has it.
     pub fn put_claimed_task(&mut self, task: Task) {
         self.changes += 1;
-        self.ready_changed |= task.concurrency_key.is_some();
         self.claims.push((task.job.clone(), task.fence));
+        match task.concurrency_key {
+            Some(_) => self.ready.forget(),
+            None => self.ready.remove(&task),
+        }
         self.tasks.put(task.job.clone(), Some(task));
     }
 
     pub fn drop_task(&mut self, task: &Task) {
         self.changes += 1;
-        self.ready_changed |= task.node.is_none() || task.concurrency_key.is_some();
+        match &task.concurrency_key {
+            Some(_) => self.ready.forget(),
+            None => self.ready.remove(task),
+        }
         self.tasks.put(task.job.clone(), None);
     }
 
-    /// The next tasks that may be claimed, the most urgent first. Each is given once; several
-    /// who claim in one transaction share what was read for the first of them.
+    /// The next tasks that may be claimed, the most urgent first. Each is given once.
     pub async fn take_ready(&mut self, pool: &str, limit: usize) -> Result<Vec<Task>, Failed> {
-        if std::mem::take(&mut self.ready_changed) {
-            self.ready.clear();
+        if self.now >= self.quiet_until {
+            self.ready.forget();
         }
-        let known = self.ready.get(pool);
-        if !known.is_some_and(|ahead| ahead.all || ahead.tasks.len() >= limit) {
-            let (now, wanted) = (self.now, limit.max(READ_AHEAD));
-            let tasks = self.stored().await?.ready(pool, now, false, wanted).await?;
-            let all = tasks.len() < wanted;
-            self.ready.insert(pool.to_owned(), Ahead { tasks: tasks.into(), all });
-        }
-        let Some(ahead) = self.ready.get_mut(pool) else { return Ok(Vec::new()) };
-        let taken: Vec<Task> = ahead.tasks.drain(..limit.min(ahead.tasks.len())).collect();
+        let taken = match self.ready.take(pool, limit) {
+            Some(taken) => taken,
+            None => {
+                let (now, wanted) = (self.now, limit.max(READ_AHEAD));
+                let tasks = self.stored().await?.ready(pool, now, false, wanted).await?;
+                self.ready.learn(pool, tasks, wanted);
+                self.ready.take(pool, limit).unwrap_or_default()
+            }
+        };
         for task in &taken {
             self.tasks.learn(task.job.clone(), Some(task.clone()));
         }

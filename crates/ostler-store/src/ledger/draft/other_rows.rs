@@ -30,10 +30,16 @@ impl Draft {
 
     /// Time has something to do then.
     pub fn tell_due(&mut self, at: Millis) {
+        self.quiet_until = self.quiet_until.min(at);
         if at < self.next_due {
             self.next_due = at;
             self.due_sooner = true;
         }
+    }
+
+    /// Some tasks may be claimed by now of which nobody was told.
+    pub fn forget_ready(&mut self) {
+        self.ready.forget();
     }
 
     pub async fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, Failed> {
@@ -111,7 +117,7 @@ impl Draft {
 
     pub fn put_queue(&mut self, row: QueueRow) {
         self.changes += 1;
-        self.ready_changed = true;
+        self.ready.forget();
         self.queues.put(row.name.clone(), Some(row));
     }
 
