@@ -1,6 +1,7 @@
 //! Names of what the ledger keeps. They rise with time, so that lists in their order are lists by
 //! age and new rows lie side by side on the disk.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -26,6 +27,13 @@ macro_rules! id {
             #[allow(dead_code)]
             pub(crate) fn lowest() -> Self {
                 $name("".into())
+            }
+        }
+
+        /// Its order is the order of its text.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
             }
         }
 

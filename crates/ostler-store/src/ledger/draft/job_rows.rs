@@ -91,9 +91,10 @@ impl Draft {
     /// Nobody has it.
     pub fn put_task(&mut self, task: Task) {
         self.changes += 1;
-        let open = self.queues.get(&task.queue).is_some_and(|queue| {
-            queue.as_ref().is_none_or(|queue| queue.paused_at.is_none())
-        });
+        let open = self
+            .queues
+            .get(&task.queue)
+            .is_some_and(|queue| queue.as_ref().is_none_or(|queue| queue.paused_at.is_none()));
         if task.workers > 1 || task.run_at > self.now {
             // Those who claim one by one do not get it, or not yet.
         } else if open && task.concurrency_key.is_none() {

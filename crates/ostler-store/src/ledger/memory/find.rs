@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use ostler_core::JobStatus;
 
@@ -199,18 +200,29 @@ impl Tables {
     }
 
     pub fn entities(&self, entity: Entity, after: &str, limit: usize) -> Vec<String> {
-        let trails = self.transitions.keys().filter(|(of, ..)| *of == entity);
-        let mut ids: BTreeSet<&str> = trails.map(|(_, id, _)| id.as_str()).collect();
-        match entity {
-            Entity::Job => ids.extend(self.facts.keys().map(JobId::as_str)),
-            Entity::Worker => ids.extend(self.workers.keys().map(String::as_str)),
-        }
-        ids.into_iter().filter(|id| *id > after).take(limit).map(str::to_owned).collect()
+        let mut last = after.to_owned();
+        let next = std::iter::from_fn(|| {
+            last = self.entity_after(entity, &last)?;
+            Some(last.clone())
+        });
+        next.take(limit).collect()
+    }
+
+    fn entity_after(&self, entity: Entity, id: &str) -> Option<String> {
+        let after = (Bound::Excluded((entity, id.to_owned(), u64::MAX)), Bound::Unbounded);
+        let trail = self.transitions.range(after).next().map(|(key, _)| key);
+        let trail = trail.filter(|(of, ..)| *of == entity).map(|(_, id, _)| id.as_str());
+        let after = (Bound::Excluded(id), Bound::Unbounded);
+        let row = match entity {
+            Entity::Job => self.facts.range::<str, _>(after).next().map(|(id, _)| id.as_str()),
+            Entity::Worker => self.workers.range::<str, _>(after).next().map(|(id, _)| id.as_str()),
+        };
+        [trail, row].into_iter().flatten().min().map(str::to_owned)
     }
 
     pub fn expired_keys(&self, now: Millis, limit: usize) -> Vec<Key> {
-        let expired = self.keys.iter().filter(|(_, row)| row.expires_at <= now);
-        expired.take(limit).map(|(key, _)| key.clone()).collect()
+        let expired = self.expiries.iter().take_while(|(at, _)| *at <= now);
+        expired.take(limit).map(|(_, key)| key.clone()).collect()
     }
 }
 

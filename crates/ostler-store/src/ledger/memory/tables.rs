@@ -43,6 +43,7 @@ pub(super) struct Tables {
     pub ready: BTreeSet<ReadyKey>,
     pub ready_at: BTreeSet<(Millis, JobId)>,
     pub claimed: BTreeSet<JobId>,
+    pub expiries: BTreeSet<(Millis, Key)>,
     /// Parent and child.
     pub children: BTreeSet<(JobId, JobId)>,
     pub child_keys: BTreeMap<(JobId, String), JobId>,
@@ -129,7 +130,7 @@ impl Tables {
                 Cell::Pool(name, old)
             }
             Cell::Key(key, value) => {
-                let old = swap(&mut self.keys, &key, value.map(|value| *value));
+                let old = self.set_key(&key, value.map(|value| *value));
                 Cell::Key(key, old.map(Box::new))
             }
             Cell::Node(id, value) => {
@@ -283,6 +284,16 @@ impl Tables {
             self.index_task(task, true);
         }
         swap(&mut self.tasks, id, value)
+    }
+
+    fn set_key(&mut self, key: &Key, value: Option<KeyRow>) -> Option<KeyRow> {
+        if let Some(row) = self.keys.get(key) {
+            self.expiries.remove(&(row.expires_at, key.clone()));
+        }
+        if let Some(row) = &value {
+            self.expiries.insert((row.expires_at, key.clone()));
+        }
+        swap(&mut self.keys, key, value)
     }
 
     fn index_task(&mut self, task: &Task, there: bool) {
