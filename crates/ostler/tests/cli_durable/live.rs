@@ -163,7 +163,7 @@ fn a_job_is_followed_through_the_death_of_its_server() {
     assert_eq!(ended.status.code(), Some(0), "{told:#?}");
     let count = |words: &str| told.iter().filter(|line| line.contains(words)).count();
     assert_eq!((count("SUBMITTED → PENDING"), count("failed: lost")), (1, 1), "{told:#?}");
-    assert_eq!((count("attempt 2 begins"), count("→ COMPLETED")), (1, 1), "{told:#?}");
+    assert_eq!((count("attempt 2 runs on"), count("→ COMPLETED")), (1, 1), "{told:#?}");
     assert_eq!(told.last().map(String::as_str), Some("\"x\""));
 }
 
